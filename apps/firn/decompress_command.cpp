@@ -1,0 +1,178 @@
+// firn decompress INPUT OUTPUT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "commands.hpp"
+#include "failure.hpp"
+#include "field_description.hpp"
+#include "input_files.hpp"
+#include "npy.hpp"
+#include "numbers.hpp"
+#include "output_file.hpp"
+#include "progress.hpp"
+#include "region_text.hpp"
+#include "report.hpp"
+#include "shared_options.hpp"
+#include "stopwatch.hpp"
+
+namespace firn_cli {
+namespace {
+
+// "0:10,64:100,5:7"
+std::string to_text(const firn::Region& region) {
+  std::string text;
+  for (int axis = 0; axis < region.shape.rank; ++axis) {
+    text += fmt::format("{}{}:{}", axis == 0 ? "" : ",", region.origin[axis],
+                        region.origin[axis] + region.shape.extents[axis]);
+  }
+  return text;
+}
+
+std::uint64_t missing_values(const std::vector<firn::Damage>& damages) {
+  std::uint64_t count = 0;
+  for (const firn::Damage& damage : damages) count += damage.region.shape.count();
+  return count;
+}
+
+nlohmann::ordered_json to_json(const std::vector<firn::Damage>& damages) {
+  auto list = nlohmann::ordered_json::array();
+  for (const firn::Damage& damage : damages) {
+    list.push_back({{"chunk", damage.chunk},
+                    {"region", to_text(damage.region)},
+                    {"values", damage.region.shape.count()},
+                    {"error", damage.error.message}});
+  }
+  return list;
+}
+
+struct DecompressCommand {
+  std::string region_text;
+  ThreadOption threads;
+  bool salvage = false;
+  bool force = false;
+  bool json = false;
+  std::string input;
+  std::string output;
+
+  void run() const {
+    if (salvage && !region_text.empty()) {
+      fail(ExitCode::usage, "--salvage works on the whole field: leave out --region");
+    }
+    OutputFile file(output, force);
+    const std::string name = input_name(input);
+    const InputBytes stream = InputBytes::open(input);
+    const firn::Info info = value_or_fail(firn::inspect(stream.bytes()), name);
+    firn::Region region{{}, info.shape};
+    if (!region_text.empty()) region = parse_region(region_text, info.shape);
+
+    const std::string header =
+        output.ends_with(".npy") ? make_npy_header(info.type, region.shape) : "";
+    const std::uint64_t value_bytes = array_bytes_or_fail(info.type, region.shape);
+    const std::span<std::uint8_t> memory = file.map(header.size() + value_bytes);
+    if (!header.empty()) std::memcpy(memory.data(), header.data(), header.size());
+
+    double seconds = 0;
+    const std::vector<firn::Damage> damages =
+        decode(stream.bytes(), name, info, region, memory.subspan(header.size()), seconds);
+    file.commit();
+    if (!damages.empty()) list_damages(name, damages);
+    report(file, name, info, region, damages, value_bytes, seconds);
+    if (!damages.empty()) {
+      fail(ExitCode::incomplete,
+           "{}: {} of {} chunks ({} of {} values) are missing and NaN in {}; the rest is good",
+           name, damages.size(), info.chunk_count, missing_values(damages), info.shape.count(),
+           file.name());
+    }
+  }
+
+ private:
+  std::vector<firn::Damage> decode(std::span<const std::uint8_t> stream, const std::string& name,
+                                   const firn::Info& info, const firn::Region& region,
+                                   std::span<std::uint8_t> out, double& seconds) const {
+    const firn::MutableArrayView view{out.data(), info.type, region.shape, {}};
+    ProgressBar bar("decompressing");
+    const firn::Execution execution{threads.threads(), bar.callback()};
+    firn::Decompressor decompressor;
+    std::vector<firn::Damage> damages;
+    const Stopwatch stopwatch;
+    if (salvage) {
+      damages = value_or_fail(decompressor.salvage(stream, view, execution), name);
+    } else if (region.shape == info.shape) {
+      value_or_fail(decompressor.decompress(stream, view, execution), name);
+    } else {
+      value_or_fail(decompressor.decompress_region(stream, region, view, execution), name);
+    }
+    seconds = stopwatch.seconds();
+    return damages;
+  }
+
+  void list_damages(const std::string& name, const std::vector<firn::Damage>& damages) const {
+    constexpr std::size_t kMostLines = 20;
+    const std::size_t lines = std::min(damages.size(), kMostLines);
+    for (std::size_t i = 0; i < lines; ++i) {
+      fmt::print(stderr, "firn: {}: missing: values {} (chunk {}): {}\n", name,
+                 to_text(damages[i].region), damages[i].chunk, damages[i].error.message);
+    }
+    if (lines < damages.size()) {
+      fmt::print(stderr, "firn: {}: and {} more chunks{}\n", name, damages.size() - lines,
+                 json ? "" : " (--json lists all)");
+    }
+  }
+
+  void report(const OutputFile& file, const std::string& name, const firn::Info& info,
+              const firn::Region& region, const std::vector<firn::Damage>& damages,
+              std::uint64_t value_bytes, double seconds) const {
+    Report report;
+    report.original_bytes = info.original_bytes;
+    report.compressed_bytes = info.compressed_bytes;
+    report.bound_abs = info.bound_abs;
+    report.max_abs_error = info.max_abs_error;
+    report.decompress_mb_s = megabytes_per_second(value_bytes, seconds);
+    if (json) {
+      nlohmann::ordered_json object = firn_cli::to_json(report);
+      add_array(object, info.type, region.shape);
+      object["output_values_bytes"] = value_bytes;
+      object["missing"] = to_json(damages);
+      print_json(object, file.is_standard_output());
+    } else if (!file.is_standard_output()) {
+      fmt::print("{}: {} of {} -> {}, {}, {:.0f} MB/s\n", name, firn_cli::to_text(region.shape),
+                 firn::name_of(info.type), file.name(), format_bytes(value_bytes),
+                 *report.decompress_mb_s);
+    }
+  }
+};
+
+}  // namespace
+
+void add_decompress_command(CLI::App& program) {
+  CLI::App* command = program.add_subcommand("decompress", "Decode a stream, or a region of it");
+  const auto state = std::make_shared<DecompressCommand>();
+  command->add_option("INPUT", state->input, "The stream, or - for standard input")
+      ->required()
+      ->type_name("");
+  command
+      ->add_option("OUTPUT", state->output,
+                   "Raw little-endian values, a .npy file by that ending, or - for\n"
+                   "standard output")
+      ->required()
+      ->type_name("");
+  command
+      ->add_option("--region", state->region_text,
+                   "Only this part, e.g. 0:10,:,5:7: a half-open range for each axis,\n"
+                   "slowest first")
+      ->type_name("RANGES");
+  state->threads.add_to(*command);
+  command->add_flag("--salvage", state->salvage,
+                    "Decode what can be decoded of a damaged stream, set the rest to\n"
+                    "NaN and say what is missing");
+  command->add_flag("--force", state->force, "Replace OUTPUT when it exists");
+  command->add_flag("--json", state->json, "Report as JSON");
+  command->footer("Example: firn decompress --region 0:10,:,5:7 u.firn part.npy");
+  command->callback([state] { state->run(); });
+}
+
+}  // namespace firn_cli

@@ -1,0 +1,134 @@
+// firn info STREAM
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "commands.hpp"
+#include "failure.hpp"
+#include "field_description.hpp"
+#include "input_files.hpp"
+#include "numbers.hpp"
+#include "report.hpp"
+#include "table.hpp"
+
+namespace firn_cli {
+namespace {
+
+std::string over_bound(double error, double bound) {
+  return bound > 0 ? fmt::format("{:.4f}", error / bound) : "exact";
+}
+
+std::vector<std::uint64_t> origin_of(const firn::ChunkInfo& chunk) {
+  return {chunk.origin.begin(), chunk.origin.begin() + chunk.shape.rank};
+}
+
+struct InfoCommand {
+  bool chunks = false;
+  bool json = false;
+  std::string path;
+
+  void run() const {
+    const std::string name = input_name(path);
+    const InputBytes stream = InputBytes::open(path);
+    const firn::Info info = value_or_fail(firn::inspect(stream.bytes()), name);
+    std::vector<firn::ChunkInfo> list;
+    if (chunks) list = value_or_fail(firn::inspect_chunks(stream.bytes()), name);
+    if (json) {
+      print_as_json(info, list);
+    } else {
+      print_as_text(name, info, list);
+    }
+  }
+
+ private:
+  void print_as_json(const firn::Info& info, const std::vector<firn::ChunkInfo>& list) const {
+    Report report;
+    report.original_bytes = info.original_bytes;
+    report.compressed_bytes = info.compressed_bytes;
+    report.bound_abs = info.bound_abs;
+    report.max_abs_error = info.max_abs_error;
+    nlohmann::ordered_json object = to_json(report);
+    add_array(object, info.type, info.shape);
+    object["format_version"] = info.format_version;
+    object["bound"] = {{"kind", firn::name_of(info.bound.kind)}, {"value", info.bound.value}};
+    object["fill"] = info.fill ? nlohmann::ordered_json(*info.fill) : nullptr;
+    object["chunk_dims"] = std::vector<std::uint64_t>(info.chunk.extents.begin(),
+                                                      info.chunk.extents.begin() + info.chunk.rank);
+    object["chunk_count"] = info.chunk_count;
+    object["simd_target"] = firn::simd_target();
+    if (chunks) {
+      auto array = nlohmann::ordered_json::array();
+      for (const firn::ChunkInfo& chunk : list) {
+        array.push_back(
+            {{"offset", chunk.offset},
+             {"bytes", chunk.size_bytes},
+             {"origin", origin_of(chunk)},
+             {"dims", std::vector<std::uint64_t>(chunk.shape.extents.begin(),
+                                                 chunk.shape.extents.begin() + chunk.shape.rank)},
+             {"pipeline", firn::name_of(chunk.pipeline)},
+             {"max_abs_error", chunk.max_abs_error},
+             {"detail", chunk.detail}});
+      }
+      object["chunks"] = std::move(array);
+    }
+    print_json(object);
+  }
+
+  void print_as_text(const std::string& name, const firn::Info& info,
+                     const std::vector<firn::ChunkInfo>& list) const {
+    const double ratio =
+        info.compressed_bytes == 0
+            ? 0
+            : static_cast<double>(info.original_bytes) / static_cast<double>(info.compressed_bytes);
+    fmt::print("{}: Firn stream, format version {}\n", name, info.format_version);
+    fmt::print("type        {}\n", firn::name_of(info.type));
+    fmt::print("dims        {} (slowest first)\n", to_text(info.shape));
+    fmt::print("chunks      {} of {}\n", info.chunk_count, to_text(info.chunk));
+    fmt::print("bound       {}\n", describe_bound(info));
+    if (info.bound_abs > 0) {
+      fmt::print("max error   {} ({} of the bound)\n", format_number(info.max_abs_error),
+                 over_bound(info.max_abs_error, info.bound_abs));
+    }
+    if (info.fill) fmt::print("fill        {:g}\n", *info.fill);
+    fmt::print("original    {} bytes\n", info.original_bytes);
+    fmt::print("compressed  {} bytes, ratio {:.2f}\n", info.compressed_bytes, ratio);
+    fmt::print("simd        {} here (this machine has {})\n", firn::simd_target(),
+               fmt::join(firn::simd_targets(), ", "));
+    if (!chunks) return;
+
+    Table table({"chunk", "origin", "dims", "pipeline", "detail", "offset", "bytes", "ratio",
+                 "error/bound"},
+                5);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const firn::ChunkInfo& chunk = list[i];
+      const double chunk_ratio = static_cast<double>(chunk.shape.count()) *
+                                 static_cast<double>(firn::size_of(info.type)) /
+                                 static_cast<double>(chunk.size_bytes);
+      table.add_row({std::to_string(i), fmt::format("{}", fmt::join(origin_of(chunk), ",")),
+                     to_text(chunk.shape), firn::name_of(chunk.pipeline), chunk.detail,
+                     std::to_string(chunk.offset), std::to_string(chunk.size_bytes),
+                     fmt::format("{:.2f}", chunk_ratio),
+                     over_bound(chunk.max_abs_error, info.bound_abs)});
+    }
+    fmt::print("\n{}", table.to_text());
+  }
+};
+
+}  // namespace
+
+void add_info_command(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("info", "Say what a stream holds, without decoding it");
+  const auto state = std::make_shared<InfoCommand>();
+  command->add_option("STREAM", state->path, "The stream, or - for standard input")
+      ->required()
+      ->type_name("");
+  command->add_flag("--chunks", state->chunks, "List the chunks");
+  command->add_flag("--json", state->json, "Report as JSON");
+  command->callback([state] { state->run(); });
+}
+
+}  // namespace firn_cli

@@ -1,0 +1,61 @@
+// Inputs: raw files, .npy files and pipes, as bytes or as an array with its type and shape.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "firn/firn.hpp"
+
+namespace firn_cli {
+
+inline constexpr const char* kStandardStream = "-";
+
+// The whole of an input: a mapping of a regular file, or memory that a pipe was read into.
+class InputBytes {
+ public:
+  // "-" is standard input. Of a pipe at most `limit` bytes and one more are read.
+  static InputBytes open(const std::string& path, std::optional<std::uint64_t> limit = {});
+  // Memory aligned for any value, with a copy of `bytes`.
+  static InputBytes copy_of(std::span<const std::uint8_t> bytes);
+
+  InputBytes(InputBytes&& other) noexcept;
+  InputBytes& operator=(InputBytes&& other) noexcept;
+  ~InputBytes();
+
+  std::span<const std::uint8_t> bytes() const { return {data_, size_}; }
+  bool is_mapped() const { return mapped_; }
+
+ private:
+  InputBytes() = default;
+  void swap(InputBytes& other) noexcept;
+
+  const std::uint8_t* data_ = nullptr;
+  std::size_t size_ = 0;
+  bool mapped_ = false;
+};
+
+// What is known of a field before its file is opened.
+struct FieldRequest {
+  std::optional<firn::Type> type;
+  std::optional<firn::Shape> shape;
+  // Who says so, for messages: the options, or a stream that the field is compared with.
+  enum class Source { options, stream } source = Source::options;
+};
+
+// An array and the memory it lies in.
+struct Field {
+  std::string name;  // for messages
+  InputBytes storage;
+  firn::ArrayView view;
+};
+
+// A Failure when the type or shape is not known or does not fit the file.
+Field open_field(const std::string& path, const FieldRequest& request);
+
+// "standard input" for "-".
+std::string input_name(const std::string& path);
+
+}  // namespace firn_cli

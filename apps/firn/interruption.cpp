@@ -1,0 +1,78 @@
+#include "interruption.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "exit_codes.hpp"
+
+namespace firn_cli {
+namespace {
+
+// Handlers read these from any thread at any moment.
+std::atomic<const char*> unfinished_path{nullptr};
+std::atomic<std::uintptr_t> mapping_start{0};
+std::atomic<std::uintptr_t> mapping_end{0};
+
+constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+void remove_unfinished_output() {
+  if (const char* path = unfinished_path) unlink(path);
+}
+
+void end_by_signal(int number) {
+  remove_unfinished_output();
+  // SA_RESETHAND has restored the default, which ends the process once this handler returns.
+  raise(number);
+}
+
+void write_line(std::string_view line) {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+void end_by_bus_error(int, siginfo_t* information, void*) {
+  const auto address = reinterpret_cast<std::uintptr_t>(information->si_addr);
+  remove_unfinished_output();
+  if (address >= mapping_start && address < mapping_end) {
+    write_line("firn: the output cannot be written: the disk is full or failed\n");
+    _exit(static_cast<int>(ExitCode::cannot_write));
+  }
+  write_line("firn: the input cannot be read: it shrank while it was in use, or the disk failed\n");
+  _exit(static_cast<int>(ExitCode::cannot_read));
+}
+
+}  // namespace
+
+void handle_signals() {
+  struct sigaction action {};
+  sigemptyset(&action.sa_mask);
+  for (const int number : kEndingSignals) sigaddset(&action.sa_mask, number);
+  action.sa_handler = end_by_signal;
+  action.sa_flags = SA_RESETHAND;
+  for (const int number : kEndingSignals) {
+    struct sigaction current {};
+    sigaction(number, nullptr, &current);
+    if (current.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);  // nohup stays nohup
+  }
+  action.sa_sigaction = end_by_bus_error;
+  action.sa_flags = SA_RESETHAND | SA_SIGINFO;
+  sigaction(SIGBUS, &action, nullptr);
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+void set_unfinished_output(const std::string& path) {
+  static std::string storage;
+  unfinished_path = nullptr;
+  storage = path;
+  if (!storage.empty()) unfinished_path = storage.c_str();
+}
+
+void set_unfinished_mapping(const void* data, std::size_t size_bytes) {
+  mapping_start = reinterpret_cast<std::uintptr_t>(data);
+  mapping_end = mapping_start + size_bytes;
+}
+
+}  // namespace firn_cli

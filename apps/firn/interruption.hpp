@@ -1,0 +1,20 @@
+// What must happen when the process is stopped by a signal: the unfinished output goes away.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace firn_cli {
+
+// Installs the handlers: SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the unfinished output and then
+// end the process as they would have; SIGBUS (a mapped file that failed to be read or written)
+// gets one line and an exit code; SIGXFSZ becomes a write error.
+void handle_signals();
+
+// The file to remove when a signal ends the process. One at a time; empty for none.
+void set_unfinished_output(const std::string& path);
+
+// The mapping of the unfinished output, so that a SIGBUS in it counts as a failed write.
+void set_unfinished_mapping(const void* data, std::size_t size_bytes);
+
+}  // namespace firn_cli

@@ -1,0 +1,119 @@
+// The command line of Firn. docs/command-line.md describes it; exit_codes.hpp has its exit codes.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "commands.hpp"
+#include "failure.hpp"
+#include "firn/firn.hpp"
+#include "interruption.hpp"
+
+namespace {
+
+using firn_cli::ExitCode;
+
+constexpr const char* kFooter =
+    "'firn help COMMAND' shows a command's options. Dims are slowest first everywhere: the field\n"
+    "a[100][500][400] of C or numpy is --dims 100x500x400. (zfp and SZ name the fastest first.)";
+
+int report_failure(ExitCode code, std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  fmt::print(stderr, "firn: {}\n", message);
+  return static_cast<int>(code);
+}
+
+// CLI11 reports every misuse as an exception; ours is one line and where to look.
+int report_misuse(const CLI::App& program, const CLI::ParseError& error) {
+  std::string hint = "firn help";
+  for (const CLI::App* command : program.get_subcommands()) hint += " " + command->get_name();
+  return report_failure(ExitCode::usage, fmt::format("{} (see '{}')", error.what(), hint));
+}
+
+const CLI::App* find_command(const CLI::App& program, const std::string& name) {
+  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == name) return command;
+  }
+  return nullptr;
+}
+
+int show_help(const CLI::App& program, const std::string& topic) {
+  if (topic.empty()) {
+    fmt::print("{}", program.help());
+    return 0;
+  }
+  const CLI::App* command = find_command(program, topic);
+  if (command == nullptr) {
+    return report_failure(ExitCode::usage,
+                          fmt::format("there is no command '{}' (see 'firn help')", topic));
+  }
+  fmt::print("{}", command->help("firn"));
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  CLI::App program("Firn compresses scientific floating-point fields within an error bound.",
+                   "firn");
+  program.footer(kFooter);
+  program.set_version_flag("--version",
+                           fmt::format("firn {} (SIMD: {})", firn::version(), firn::simd_target()));
+  program.require_subcommand(0, 1);
+  program.get_formatter()->label("REQUIRED", "");
+  firn_cli::add_compress_command(program);
+  firn_cli::add_decompress_command(program);
+  firn_cli::add_info_command(program);
+  firn_cli::add_verify_command(program);
+  firn_cli::add_bench_command(program);
+  program.add_subcommand("help", "Show the commands, or the options of one");
+
+  try {
+    const std::string first = argc > 1 ? argv[1] : "";
+    if (first == "help") return show_help(program, argc > 2 ? argv[2] : "");
+    if (!first.starts_with('-') && !first.empty() && find_command(program, first) == nullptr) {
+      return report_failure(
+          ExitCode::usage,
+          fmt::format("there is no command '{}': compress, decompress, info, verify, bench, help",
+                      first));
+    }
+    program.parse(argc, argv);
+    if (program.get_subcommands().empty()) {
+      return report_failure(
+          ExitCode::usage,
+          "a command is needed: compress, decompress, info, verify, bench (see 'firn help')");
+    }
+    return 0;
+  } catch (const CLI::CallForHelp&) {
+    for (const CLI::App* command : program.get_subcommands()) {
+      return show_help(program, command->get_name());
+    }
+    return show_help(program, "");
+  } catch (const CLI::CallForVersion& version) {
+    fmt::print("{}\n", version.what());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return report_misuse(program, error);
+  } catch (const firn_cli::Failure& failure) {
+    return report_failure(failure.code(), failure.what());
+  } catch (const std::bad_alloc&) {
+    return report_failure(ExitCode::out_of_memory, "out of memory");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  firn_cli::handle_signals();
+  const int code = run(argc, argv);
+  // A report that did not reach its file is a failure too.
+  if (code == 0 && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+    return report_failure(ExitCode::cannot_write,
+                          fmt::format("cannot write standard output: {}", std::strerror(errno)));
+  }
+  return code;
+}

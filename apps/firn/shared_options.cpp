@@ -1,0 +1,101 @@
+#include "shared_options.hpp"
+
+#include <cmath>
+
+#include "failure.hpp"
+#include "field_description.hpp"
+#include "numbers.hpp"
+
+namespace firn_cli {
+
+void FieldOptions::add_to(CLI::App& command) {
+  command
+      .add_option("--type", type_,
+                  "f32 or f64; not needed for .npy files and names that end in\n"
+                  ".f32, .f64 or .d64")
+      ->type_name("TYPE");
+  command
+      .add_option("--dims", dims_,
+                  "Extents, SLOWEST axis first, as in C and numpy: 100x500x400 for\n"
+                  "a[100][500][400] (zfp and SZ name the fastest first); not needed\n"
+                  "for .npy files and names such as u_25x125x125.f32")
+      ->type_name("AxBxC");
+}
+
+FieldRequest FieldOptions::request() const {
+  FieldRequest request;
+  if (!type_.empty()) request.type = parse_type(type_);
+  if (!dims_.empty()) request.shape = parse_dims("--dims", dims_);
+  return request;
+}
+
+void CompressionOptions::add_to(CLI::App& command) {
+  const std::string bounds = "Error bound, one of";
+  command.add_option("--abs", abs_, "Every value within E of the original")
+      ->type_name("E")
+      ->group(bounds);
+  command.add_option("--rel", rel_, "Every value within E times the field's value range")
+      ->type_name("E")
+      ->group(bounds);
+  command.add_option("--psnr", psnr_, "A peak signal-to-noise ratio of at least DB decibels")
+      ->type_name("DB")
+      ->group(bounds);
+  command.add_flag("--lossless", lossless_, "Every bit as it was")->group(bounds);
+  command
+      .add_option("--preset", preset_,
+                  "fast (speed of memory), balanced (when not given) or small\n"
+                  "(best ratio)")
+      ->type_name("NAME");
+  command.add_option("--pipeline", pipeline_, "Encode with this pipeline instead of the preset's")
+      ->type_name("NAME");
+  command.add_option("--chunk", chunk_, "Extents of a chunk, slowest first; chosen when not given")
+      ->type_name("AxBxC");
+  command
+      .add_option("--fill", fill_,
+                  "A value that means 'nothing here', e.g. 1e20: kept exactly, and\n"
+                  "not part of the value range")
+      ->type_name("V");
+}
+
+firn::Bound CompressionOptions::bound(std::optional<firn::Bound> fallback) const {
+  constexpr std::string_view kChoice =
+      "--abs E, --rel E (of the value range), --psnr DB, --lossless";
+  const int given = !abs_.empty() + !rel_.empty() + !psnr_.empty() + (lossless_ ? 1 : 0);
+  if (given > 1) fail(ExitCode::usage, "give only one of {}", kChoice);
+  if (!abs_.empty()) return firn::Bound::abs(parse_positive("--abs", abs_));
+  if (!rel_.empty()) return firn::Bound::rel(parse_positive("--rel", rel_));
+  if (!psnr_.empty()) return firn::Bound::psnr(parse_positive("--psnr", psnr_));
+  if (lossless_) return firn::Bound::lossless();
+  if (!fallback) fail(ExitCode::usage, "how exact? give one of {}", kChoice);
+  return *fallback;
+}
+
+firn::Options CompressionOptions::options(std::optional<firn::Bound> fallback) const {
+  firn::Options options;
+  options.bound = bound(fallback);
+  if (!preset_.empty()) options.preset = value_or_fail(firn::parse_preset(preset_), "--preset");
+  if (!pipeline_.empty()) {
+    options.pipeline = value_or_fail(firn::parse_pipeline(pipeline_), "--pipeline");
+  }
+  if (!chunk_.empty()) options.chunk = parse_dims("--chunk", chunk_);
+  if (!fill_.empty()) {
+    options.fill = parse_number(fill_);
+    if (!options.fill) fail(ExitCode::usage, "--fill takes a number such as 1e20, not '{}'", fill_);
+    if (std::isnan(*options.fill)) {
+      fail(ExitCode::usage,
+           "--fill takes a number; NaN needs no --fill, it is always kept exactly");
+    }
+  }
+  return options;
+}
+
+void ThreadOption::add_to(CLI::App& command) {
+  command
+      .add_option(
+          "--threads", threads_,
+          threads_ == 0 ? "All cores when not given" : "One when not given; 0 for all cores")
+      ->type_name("N")
+      ->check(CLI::Range(0, 4096).description(""));
+}
+
+}  // namespace firn_cli

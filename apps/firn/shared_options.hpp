@@ -1,0 +1,55 @@
+// Options that several commands share, and how their text becomes the library's types.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "firn/firn.hpp"
+#include "input_files.hpp"
+
+namespace firn_cli {
+
+// --type and --dims: what a raw input does not say.
+class FieldOptions {
+ public:
+  void add_to(CLI::App& command);
+  FieldRequest request() const;
+
+ private:
+  std::string type_;
+  std::string dims_;
+};
+
+// --abs, --rel, --psnr, --lossless, --preset, --pipeline, --chunk, --fill.
+class CompressionOptions {
+ public:
+  void add_to(CLI::App& command);
+  // Without a bound option: `fallback`, or a usage Failure when there is none.
+  firn::Options options(std::optional<firn::Bound> fallback = {}) const;
+
+ private:
+  firn::Bound bound(std::optional<firn::Bound> fallback) const;
+
+  std::string abs_;
+  std::string rel_;
+  std::string psnr_;
+  bool lossless_ = false;
+  std::string preset_;
+  std::string pipeline_;
+  std::string chunk_;
+  std::string fill_;
+};
+
+// --threads.
+class ThreadOption {
+ public:
+  explicit ThreadOption(int fallback = 0) : threads_(fallback) {}  // 0: all cores
+  void add_to(CLI::App& command);
+  int threads() const { return threads_; }
+
+ private:
+  int threads_;
+};
+
+}  // namespace firn_cli

@@ -1,0 +1,328 @@
+// Firn: error-bounded lossy compression of floating-point arrays. This is the C++ interface;
+// firn.h has the same concepts for C. Streams are specified in docs/format.md.
+//
+// Five concepts: an ArrayView says what to compress, a Bound how exact it must stay, Options what
+// the bytes will be, Execution how fast they are made, and a Result holds a value or an Error.
+// No function here prints, exits, throws, or keeps state between calls.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#if defined(_WIN32)
+#define FIRN_API
+#else
+#define FIRN_API __attribute__((visibility("default")))
+#endif
+
+namespace firn {
+
+// Values are pinned: firn.h, the command line's exit codes and other bindings share them.
+enum class ErrorCode : int {
+  ok = 0,
+  invalid_argument = 1,  // an option, shape or pointer that cannot be right
+  unsupported = 2,       // right, but not something this build or this stream can do
+  buffer_too_small = 3,  // the caller's memory cannot hold the result
+  not_firn = 4,          // the bytes are not a Firn stream
+  newer_version = 5,     // a Firn stream of a format version that this library does not know
+  truncated = 6,         // the stream ends too early
+  corrupt = 7,           // a checksum or a value in the stream is wrong
+  out_of_memory = 8,
+  bound_exceeded = 9,  // verify: some value is further from the original than the bound
+  cancelled = 10,      // the progress callback asked to stop
+};
+
+struct Error {
+  ErrorCode code = ErrorCode::ok;
+  std::string message;  // names the offending thing and what would be right
+};
+
+// A value or an error. value() on an error aborts: test first.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}
+  Result(Error error) : state_(std::move(error)) {}
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  T& value() & {
+    return ok() ? *std::get_if<0>(&state_) : (std::abort(), *std::get_if<0>(&state_));
+  }
+  const T& value() const& { return const_cast<Result*>(this)->value(); }
+  T&& value() && { return std::move(value()); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(value()); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const Error& error() const { return *std::get_if<1>(&state_); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+using Status = Result<std::monostate>;
+
+enum class Type : std::uint8_t { f32 = 1, f64 = 2 };
+FIRN_API std::size_t size_of(Type type);
+FIRN_API const char* name_of(Type type);
+
+inline constexpr int kMaxRank = 4;
+
+// Extents of an array, SLOWEST axis first, as in C and numpy: {nz, ny, nx} for a[z][y][x].
+// (zfp and SZ name the fastest axis first.) Rank 0 means "not given".
+struct Shape {
+  int rank = 0;
+  std::array<std::uint64_t, kMaxRank> extents{};
+
+  Shape() = default;
+  Shape(std::initializer_list<std::uint64_t> list);
+  std::uint64_t count() const;  // number of values; 0 for rank 0
+  bool operator==(const Shape&) const = default;
+};
+
+// Memory that the caller owns. Strides are in values, not bytes, and may be negative or zero;
+// without them the array is contiguous in row-major order.
+template <class Pointer>
+struct BasicArrayView {
+  Pointer data = nullptr;
+  Type type = Type::f32;
+  Shape shape;
+  std::optional<std::array<std::int64_t, kMaxRank>> strides;
+};
+using ArrayView = BasicArrayView<const void*>;
+using MutableArrayView = BasicArrayView<void*>;
+
+inline ArrayView view(const float* data, Shape shape) { return {data, Type::f32, shape, {}}; }
+inline ArrayView view(const double* data, Shape shape) { return {data, Type::f64, shape, {}}; }
+inline MutableArrayView mutable_view(float* data, Shape shape) {
+  return {data, Type::f32, shape, {}};
+}
+inline MutableArrayView mutable_view(double* data, Shape shape) {
+  return {data, Type::f64, shape, {}};
+}
+
+enum class BoundKind : std::uint8_t { lossless = 0, abs = 1, rel = 2, psnr = 3 };
+
+// How far a decoded value may be from the original. Whatever the kind, compression settles on
+// one absolute bound, which is in the stream, and keeps |decoded - original| <= it for every
+// finite value; NaN, infinities and fill values return bit for bit.
+struct Bound {
+  BoundKind kind = BoundKind::lossless;
+  double value = 0;
+
+  static Bound lossless() { return {}; }
+  static Bound abs(double error) { return {BoundKind::abs, error}; }
+  // A fraction of the field's value range (maximum - minimum of its finite, unmasked values).
+  static Bound rel(double fraction) { return {BoundKind::rel, fraction}; }
+  // Peak signal-to-noise ratio, 20 log10(range) - 10 log10(mean squared error), met or exceeded.
+  static Bound psnr(double decibels) { return {BoundKind::psnr, decibels}; }
+};
+
+enum class Preset : std::uint8_t { fast, balanced, small };
+
+// What encodes a chunk. `automatic` lets the preset choose; the encoder falls back to `constant`,
+// `shuffle` or `raw` for a chunk where that is right.
+enum class Pipeline : std::uint8_t {
+  automatic = 0,
+  raw = 1,        // the values as they are
+  constant = 2,   // one value for the whole chunk
+  shuffle = 3,    // lossless: differences of the bit patterns, byte planes, zstd
+  lorenzo = 4,    // cuSZ: quantise, differences along the axes, canonical Huffman
+  blockpack = 5,  // quantise, differences, bit planes of small blocks: speed of memory
+  ceresz = 6,     // CereSZ as published: independent blocks of 32
+};
+FIRN_API const char* name_of(Pipeline pipeline);
+FIRN_API const char* name_of(Preset preset);
+FIRN_API const char* name_of(BoundKind kind);
+FIRN_API Result<Pipeline> parse_pipeline(const std::string& name);
+FIRN_API Result<Preset> parse_preset(const std::string& name);
+
+// Everything that decides the bytes of a stream.
+struct Options {
+  Bound bound;
+  Preset preset = Preset::balanced;
+  Pipeline pipeline = Pipeline::automatic;
+  Shape chunk;                 // rank 0: chosen from the shape
+  std::optional<double> fill;  // this value (compared in the array's type) is a mask
+};
+
+// Everything that decides only how fast they are made.
+struct Execution {
+  int threads = 0;  // 0: all cores
+  // Called now and then, from any one thread at a time; return false to cancel.
+  std::function<bool(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress;
+};
+
+// Bytes that the library allocated.
+class FIRN_API Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~Buffer() { std::free(data_); }
+
+  const std::uint8_t* data() const { return data_; }
+  std::uint8_t* data() { return data_; }
+  std::size_t size() const { return size_; }
+  std::span<const std::uint8_t> bytes() const { return {data_, size_}; }
+  operator std::span<const std::uint8_t>() const { return bytes(); }
+
+  // Grows or shrinks; new bytes are not initialised. False when memory is short (unchanged then).
+  bool resize(std::size_t size);
+  std::uint8_t* release();  // the caller frees it with std::free
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+  }
+  std::uint8_t* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+// What a stream says of itself.
+struct Info {
+  int format_version = 0;
+  Type type = Type::f32;
+  Shape shape;
+  Shape chunk;
+  Bound bound;               // as asked for
+  double bound_abs = 0;      // as enforced; 0 when lossless
+  double max_abs_error = 0;  // achieved, over all chunks, rounded up by at most 2^-16 of the bound
+  std::optional<double> fill;
+  std::uint64_t chunk_count = 0;
+  std::uint64_t original_bytes = 0;
+  std::uint64_t compressed_bytes = 0;
+  bool complete = false;  // every chunk's record was found; otherwise max_abs_error is the bound
+};
+
+struct ChunkInfo {
+  std::uint64_t offset = 0;      // of its record in the stream
+  std::uint64_t size_bytes = 0;  // of its record
+  Pipeline pipeline = Pipeline::raw;
+  double max_abs_error = 0;
+  std::array<std::uint64_t, kMaxRank> origin{};
+  Shape shape;
+  std::string detail;  // how it was encoded, for people
+};
+
+// A box of an array: `origin` of its first value and its `shape`, slowest axis first.
+struct Region {
+  std::array<std::uint64_t, kMaxRank> origin{};
+  Shape shape;
+};
+
+// One chunk that could not be decoded.
+struct Damage {
+  std::uint64_t chunk = 0;
+  Region region;  // whose values were set to NaN
+  Error error;
+};
+
+struct Comparison {
+  std::uint64_t count = 0;            // values compared
+  std::uint64_t exact_count = 0;      // NaN, infinite and fill values among them
+  std::uint64_t violations = 0;       // finite ones out of bound and special ones not bit for bit
+  std::uint64_t first_violation = 0;  // its linear index, when there is one
+  double max_abs_error = 0;           // over finite values
+  double value_range = 0;
+  double mean_squared_error = 0;
+  double psnr_db = 0;  // infinity when there is no error
+};
+
+// Largest stream that compress can make of this shape with these options.
+FIRN_API Result<std::uint64_t> worst_case_size(Type type, const Shape& shape,
+                                               const Options& options);
+
+// A reusable compressor: keeps its working memory between calls, so that with one thread and
+// streams that fit, nothing is allocated from the second call on. Not for concurrent use.
+class FIRN_API Compressor {
+ public:
+  Compressor();
+  ~Compressor();
+  Compressor(Compressor&&) noexcept;
+  Compressor& operator=(Compressor&&) noexcept;
+
+  Result<Buffer> compress(const ArrayView& array, const Options& options,
+                          const Execution& execution = {});
+  // Into the caller's memory; returns the bytes used. worst_case_size() always suffices.
+  Result<std::size_t> compress_into(const ArrayView& array, const Options& options,
+                                    std::span<std::uint8_t> out, const Execution& execution = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// A reusable decompressor, likewise.
+class FIRN_API Decompressor {
+ public:
+  Decompressor();
+  ~Decompressor();
+  Decompressor(Decompressor&&) noexcept;
+  Decompressor& operator=(Decompressor&&) noexcept;
+
+  // `out` must have the stream's type and shape.
+  Status decompress(std::span<const std::uint8_t> stream, const MutableArrayView& out,
+                    const Execution& execution = {});
+  // Only the chunks that touch the region are read; `out` has the region's shape.
+  Status decompress_region(std::span<const std::uint8_t> stream, const Region& region,
+                           const MutableArrayView& out, const Execution& execution = {});
+  // Decodes what can be decoded, sets the rest to NaN and lists it. Fails only when the header
+  // is unusable.
+  Result<std::vector<Damage>> salvage(std::span<const std::uint8_t> stream,
+                                      const MutableArrayView& out, const Execution& execution = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The same without keeping anything.
+FIRN_API Result<Buffer> compress(const ArrayView& array, const Options& options,
+                                 const Execution& execution = {});
+FIRN_API Status decompress(std::span<const std::uint8_t> stream, const MutableArrayView& out,
+                           const Execution& execution = {});
+FIRN_API Status decompress_region(std::span<const std::uint8_t> stream, const Region& region,
+                                  const MutableArrayView& out, const Execution& execution = {});
+
+// Reads the header and, if there is one, the index; decodes nothing. A few hundred bytes of a
+// longer stream are enough for the header's part.
+FIRN_API Result<Info> inspect(std::span<const std::uint8_t> stream);
+FIRN_API Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> stream);
+
+// Compares decoded values with the original's, value by value. `bound_abs` decides what counts
+// as a violation.
+FIRN_API Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded,
+                                    double bound_abs, std::optional<double> fill = {},
+                                    const Execution& execution = {});
+// Decodes the stream and compares it with the original under the bound that it promises.
+// Succeeds with violations > 0 when the bound is broken.
+FIRN_API Result<Comparison> verify(const ArrayView& original, std::span<const std::uint8_t> stream,
+                                   const Execution& execution = {});
+
+// The SIMD target in use ("AVX2", "SSE4", ..., "reference"). The environment variable FIRN_SIMD
+// names another one; the bytes are the same for all.
+FIRN_API const char* simd_target();
+FIRN_API std::vector<std::string> simd_targets();
+FIRN_API const char* version();
+
+}  // namespace firn

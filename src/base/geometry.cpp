@@ -1,0 +1,118 @@
+#include "base/geometry.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "container/format.hpp"
+
+namespace firn {
+
+Status check_shapes(Type type, const Shape& shape, const Shape& chunk) {
+  if (shape.rank < 1 || shape.rank > kMaxRank) {
+    return Error{ErrorCode::invalid_argument,
+                 "rank " + std::to_string(shape.rank) + "; Firn takes arrays of rank 1 to 4"};
+  }
+  std::uint64_t count = 1;
+  const std::uint64_t limit =
+      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / size_of(type);
+  for (int k = 0; k < shape.rank; ++k) {
+    const std::uint64_t extent = shape.extents[k];
+    if (extent != 0 && count > limit / extent) {
+      return Error{ErrorCode::invalid_argument, "the extents' product does not fit 63 bits"};
+    }
+    count *= extent;
+  }
+  if (chunk.rank != shape.rank) {
+    return Error{ErrorCode::invalid_argument, "chunk of rank " + std::to_string(chunk.rank) +
+                                                  " for an array of rank " +
+                                                  std::to_string(shape.rank)};
+  }
+  std::uint64_t values = 1;
+  for (int k = 0; k < chunk.rank; ++k) {
+    const std::uint64_t extent = chunk.extents[k];
+    if (extent == 0 && count != 0) {
+      return Error{ErrorCode::invalid_argument, "a chunk extent is 0"};
+    }
+    if (extent != 0 && values > format::kMaxChunkValues / extent) {
+      return Error{ErrorCode::invalid_argument,
+                   "a chunk of more than 16,777,216 values; about 262,144 is usual"};
+    }
+    values *= extent;
+  }
+  return std::monostate{};
+}
+
+namespace {
+
+std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Shape choose_chunk(const Shape& shape, std::uint64_t target) {
+  Shape chunk = shape;
+  if (shape.count() <= target) return chunk;
+  // The largest side s such that the box of min(extent, s) holds at most target values.
+  std::uint64_t low = 1, high = target;
+  while (low < high) {
+    const std::uint64_t side = low + (high - low + 1) / 2;
+    std::uint64_t values = 1;
+    for (int k = 0; k < shape.rank; ++k) {
+      const std::uint64_t extent = std::min(shape.extents[k], side);
+      values = extent != 0 && values > target / extent ? target + 1 : values * extent;
+    }
+    (values <= target ? low : high) = values <= target ? side : side - 1;
+  }
+  for (int k = 0; k < shape.rank; ++k) {
+    const std::uint64_t extent = shape.extents[k];
+    chunk.extents[k] = ceil_divide(extent, ceil_divide(extent, low));
+  }
+  return chunk;
+}
+
+Shape choose_slab(const Shape& shape, std::uint64_t target) {
+  Shape chunk = shape;
+  std::uint64_t faster = 1;
+  for (int k = shape.rank - 1; k >= 0; --k) {
+    const std::uint64_t extent = shape.extents[k];
+    const std::uint64_t room = std::max<std::uint64_t>(1, target / faster);
+    if (extent > room) {
+      chunk.extents[k] = ceil_divide(extent, ceil_divide(extent, room));
+      for (int j = 0; j < k; ++j) chunk.extents[j] = 1;
+      return chunk;
+    }
+    faster *= extent;
+  }
+  return chunk;
+}
+
+Grid::Grid(const Shape& shape, const Shape& chunk) : shape_(shape), chunk_(chunk) {
+  for (int k = 0; k < shape.rank; ++k) {
+    pieces_[k] = shape.extents[k] == 0 ? 0 : ceil_divide(shape.extents[k], chunk.extents[k]);
+    count_ *= pieces_[k];
+  }
+}
+
+Region Grid::region(std::uint64_t number) const {
+  Region region;
+  region.shape.rank = shape_.rank;
+  for (int k = shape_.rank - 1; k >= 0; --k) {
+    const std::uint64_t begin = number % pieces_[k] * chunk_.extents[k];
+    number /= pieces_[k];
+    region.origin[k] = begin;
+    region.shape.extents[k] = std::min(chunk_.extents[k], shape_.extents[k] - begin);
+  }
+  return region;
+}
+
+std::array<std::int64_t, kMaxRank> contiguous_strides(const Shape& shape) {
+  std::array<std::int64_t, kMaxRank> strides{};
+  std::int64_t stride = 1;
+  for (int k = shape.rank - 1; k >= 0; --k) {
+    strides[k] = stride;
+    stride *= static_cast<std::int64_t>(shape.extents[k]);
+  }
+  return strides;
+}
+
+}  // namespace firn

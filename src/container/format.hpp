@@ -1,0 +1,53 @@
+// Every magic, id, width and limit of the stream format, version 1. docs/format.md is the
+// specification; both change in the same commit.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace firn::format {
+
+inline constexpr std::array<std::uint8_t, 4> kMagic{'F', 'I', 'R', 'N'};
+inline constexpr std::uint8_t kVersion = 1;
+
+// Header byte 5.
+inline constexpr std::uint8_t kTypeMask = 0x03;
+inline constexpr int kRankShift = 2;
+inline constexpr std::uint8_t kRankMask = 0x1C;
+inline constexpr std::uint8_t kHasFill = 0x20;
+inline constexpr std::uint8_t kSingleChunk = 0x40;
+inline constexpr std::uint8_t kDescriptorReserved = 0x80;
+
+// Header byte 6: bound kind below, margin above.
+inline constexpr std::uint8_t kBoundKindMask = 0x0F;
+inline constexpr int kMarginShift = 4;
+inline constexpr int kMinMargin = 2;
+inline constexpr int kMaxMargin = 10;
+
+// First byte of a record. Chunk records carry the id of their pipeline.
+inline constexpr std::uint8_t kIndexTag = 0x00;
+inline constexpr std::uint8_t kPipelineMask = 0x0F;
+inline constexpr std::uint8_t kRecordReserved = 0xF0;
+
+inline constexpr std::size_t kChecksumBytes = 4;
+inline constexpr std::size_t kErrorBytes = 2;  // achieved error in units of bound / kErrorUnits
+inline constexpr std::uint32_t kErrorUnits = 65535;
+
+// Last 8 bytes of a stream with an index: size of the index record, then this.
+inline constexpr std::uint32_t kFooterMagic = 0x58444946;  // "FIDX"
+inline constexpr std::size_t kFooterBytes = 8;
+
+// A chunk holds at most this many values, so that a damaged header cannot ask for much memory.
+inline constexpr std::uint64_t kMaxChunkValues = std::uint64_t{1} << 24;
+
+// Payload of a quantising pipeline: flags in its first byte.
+inline constexpr std::uint8_t kHasExactPoints = 0x01;
+inline constexpr std::uint8_t kWideCodes = 0x02;
+
+// How the symbols of `lorenzo` are coded.
+inline constexpr std::uint8_t kSymbolsSingle = 0;
+inline constexpr std::uint8_t kSymbolsHuffman = 1;
+inline constexpr std::uint8_t kSymbolsHuffmanZstd = 2;
+
+}  // namespace firn::format

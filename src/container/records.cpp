@@ -1,0 +1,158 @@
+#include "container/records.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "container/format.hpp"
+
+namespace firn::container {
+namespace {
+
+// Binds a record to its stream and its place in it.
+std::uint64_t record_seed(const Header& header, std::uint64_t number) {
+  return std::uint64_t{header.checksum} << 32 ^ number;
+}
+
+// The index is checked like a record with a number that no chunk has.
+constexpr std::uint64_t kIndexNumber = ~std::uint64_t{0};
+
+bool small_chunk(std::uint64_t raw_bytes) { return raw_bytes < 65536; }
+
+std::uint64_t raw_bytes_of(const Grid& grid, const Header& header, std::uint64_t number) {
+  return grid.region(number).shape.count() * size_of(header.type);
+}
+
+// The index, if the stream ends with a sound one.
+bool read_index(std::span<const std::uint8_t> stream, std::size_t header_bytes,
+                const Header& header, std::uint64_t chunks, RecordTable* table) {
+  if (stream.size() < header_bytes + format::kFooterBytes) return false;
+  ByteReader footer(stream.last(format::kFooterBytes));
+  const std::uint64_t size = footer.read<std::uint32_t>();
+  if (footer.read<std::uint32_t>() != format::kFooterMagic) return false;
+  const std::uint64_t room = stream.size() - header_bytes - format::kFooterBytes;
+  if (size > room || size < 1 + format::kChecksumBytes) return false;
+  const std::uint64_t begin = stream.size() - format::kFooterBytes - size;
+  const auto record = stream.subspan(begin, size);
+  const auto body = record.first(size - format::kChecksumBytes);
+  if (load_le<std::uint32_t>(record.data() + body.size()) !=
+      checksum(body, record_seed(header, kIndexNumber))) {
+    return false;
+  }
+  ByteReader in(body);
+  if (in.read<std::uint8_t>() != format::kIndexTag || in.read_varint() != chunks) return false;
+  // Each entry takes at least three bytes: a count that cannot be true takes no memory.
+  if (chunks > body.size() / 3) return false;
+  table->entries.reserve(static_cast<std::size_t>(chunks));
+  std::uint64_t offset = header_bytes;
+  for (std::uint64_t i = 0; i < chunks; ++i) {
+    const std::uint64_t entry_size = in.read_varint();
+    const std::uint16_t units = in.read<std::uint16_t>();
+    if (!in.ok() || entry_size > begin - offset) return false;
+    table->entries.push_back({offset, entry_size, units});
+    offset += entry_size;
+  }
+  return offset == begin && in.remaining() == 0;
+}
+
+}  // namespace
+
+std::size_t record_head_bytes(std::uint64_t chunk_raw_bytes) {
+  return 1 + format::kErrorBytes + (small_chunk(chunk_raw_bytes) ? 2 : 4);
+}
+
+std::uint16_t error_units(double max_error, double bound_abs) {
+  if (!(max_error > 0) || !(bound_abs > 0)) return 0;
+  const double units = std::ceil(max_error / bound_abs * format::kErrorUnits);
+  return static_cast<std::uint16_t>(units < format::kErrorUnits ? units : format::kErrorUnits);
+}
+
+double error_of_units(std::uint16_t units, double bound_abs) {
+  return units == format::kErrorUnits ? bound_abs : bound_abs * units / format::kErrorUnits;
+}
+
+std::size_t finish_record(std::uint8_t* record, std::uint64_t chunk_raw_bytes, Pipeline pipeline,
+                          double max_error, std::size_t payload_size, const Header& header,
+                          std::uint64_t number) {
+  ByteWriter head(record);
+  head.write<std::uint8_t>(static_cast<std::uint8_t>(pipeline));
+  head.write<std::uint16_t>(error_units(max_error, header.bound_abs));
+  if (small_chunk(chunk_raw_bytes)) {
+    head.write<std::uint16_t>(static_cast<std::uint16_t>(payload_size));
+  } else {
+    head.write<std::uint32_t>(static_cast<std::uint32_t>(payload_size));
+  }
+  const std::size_t checked = head.size() + payload_size;
+  store_le(record + checked, checksum({record, checked}, record_seed(header, number)));
+  return checked + format::kChecksumBytes;
+}
+
+RecordTable find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
+                         const Header& header, const Grid& grid) {
+  RecordTable table;
+  const std::uint64_t chunks = grid.count();
+  if (chunks > 1 && read_index(stream, header_bytes, header, chunks, &table)) {
+    table.has_index = true;
+    return table;
+  }
+  table.entries.clear();
+  std::uint64_t offset = header_bytes;
+  for (std::uint64_t number = 0; number < chunks; ++number) {
+    const std::uint64_t raw_bytes = raw_bytes_of(grid, header, number);
+    ByteReader in(stream.subspan(offset));
+    in.read<std::uint8_t>();
+    const std::uint16_t units = in.read<std::uint16_t>();
+    const std::uint64_t payload =
+        small_chunk(raw_bytes) ? in.read<std::uint16_t>() : in.read<std::uint32_t>();
+    if (!in.ok() || payload > raw_bytes || in.remaining() < payload + format::kChecksumBytes) {
+      break;
+    }
+    const std::uint64_t size = in.position() + payload + format::kChecksumBytes;
+    table.entries.push_back({offset, size, units});
+    offset += size;
+  }
+  return table;
+}
+
+Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,
+                           std::uint64_t chunk_raw_bytes, const Header& header,
+                           std::uint64_t number) {
+  const auto bytes = stream.subspan(entry.offset, entry.size);
+  const std::size_t head = record_head_bytes(chunk_raw_bytes);
+  if (bytes.size() < head + format::kChecksumBytes) {
+    return Error{ErrorCode::corrupt, "its record is too short"};
+  }
+  const auto checked = bytes.first(bytes.size() - format::kChecksumBytes);
+  if (load_le<std::uint32_t>(bytes.data() + checked.size()) !=
+      checksum(checked, record_seed(header, number))) {
+    return Error{ErrorCode::corrupt, "checksum does not match"};
+  }
+  ByteReader in(checked);
+  Record record;
+  const unsigned tag = in.read<std::uint8_t>();
+  record.error_units = in.read<std::uint16_t>();
+  const std::uint64_t payload =
+      small_chunk(chunk_raw_bytes) ? in.read<std::uint16_t>() : in.read<std::uint32_t>();
+  record.payload = in.read_rest();
+  record.pipeline = static_cast<Pipeline>(tag & format::kPipelineMask);
+  if ((tag & format::kRecordReserved) != 0 || payload != record.payload.size()) {
+    return Error{ErrorCode::corrupt, "its record contradicts itself"};
+  }
+  return record;
+}
+
+void write_index(const std::vector<RecordTable::Entry>& entries, const Header& header,
+                 ByteWriter& out) {
+  std::uint8_t* const begin = out.here();
+  out.write<std::uint8_t>(format::kIndexTag);
+  out.write_varint(entries.size());
+  for (const auto& entry : entries) {
+    out.write_varint(entry.size);
+    out.write<std::uint16_t>(entry.error_units);
+  }
+  const std::span<const std::uint8_t> body(begin, out.here());
+  out.write<std::uint32_t>(checksum(body, record_seed(header, kIndexNumber)));
+  out.write<std::uint32_t>(static_cast<std::uint32_t>(body.size() + format::kChecksumBytes));
+  out.write<std::uint32_t>(format::kFooterMagic);
+}
+
+}  // namespace firn::container

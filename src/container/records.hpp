@@ -1,0 +1,64 @@
+// What follows the header: one record per chunk, then the index. Layout: docs/format.md,
+// "Chunk records" and "Index".
+#pragma once
+
+#include <cstdint>
+#include <firn/firn.hpp>
+#include <span>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "base/geometry.hpp"
+#include "container/header.hpp"
+
+namespace firn::container {
+
+// Bytes before a chunk's payload: tag, error, size. The size field is as wide as the chunk's raw
+// bytes need, which the reader knows as well.
+std::size_t record_head_bytes(std::uint64_t chunk_raw_bytes);
+
+// Most bytes that a record and its share of the index add to a payload.
+inline constexpr std::size_t kMaxRecordOverhead = 1 + 2 + 4 + 4 + kMaxVarintBytes + 2;
+inline constexpr std::size_t kMaxIndexOverhead = 1 + kMaxVarintBytes + 4 + 8;
+
+// Completes the record whose payload already stands at record + record_head_bytes(). Returns its
+// whole size.
+std::size_t finish_record(std::uint8_t* record, std::uint64_t chunk_raw_bytes, Pipeline pipeline,
+                          double max_error, std::size_t payload_size, const Header& header,
+                          std::uint64_t number);
+
+// The achieved error as it is stored: in units of bound / 65535, rounded up.
+std::uint16_t error_units(double max_error, double bound_abs);
+double error_of_units(std::uint16_t units, double bound_abs);
+
+struct Record {
+  Pipeline pipeline = Pipeline::raw;
+  std::uint16_t error_units = 0;
+  std::span<const std::uint8_t> payload;
+};
+
+// Where the records are. `found` is less than the number of chunks when the stream is cut or
+// damaged so that they cannot be found.
+struct RecordTable {
+  struct Entry {
+    std::uint64_t offset;
+    std::uint64_t size;
+    std::uint16_t error_units;
+  };
+  std::vector<Entry> entries;
+  bool has_index = false;
+};
+
+// Finds the records through the index, or else by walking from one to the next.
+RecordTable find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
+                         const Header& header, const Grid& grid);
+
+// Parses and checks one record, whose chunk number and raw size are known.
+Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,
+                           std::uint64_t chunk_raw_bytes, const Header& header,
+                           std::uint64_t number);
+
+void write_index(const std::vector<RecordTable::Entry>& entries, const Header& header,
+                 ByteWriter& out);
+
+}  // namespace firn::container

@@ -1,0 +1,629 @@
+// The blockpack payload with Highway, one copy per target. All vector work stays inside blocks of
+// 16 bytes: a vector of 32 bytes does for both halves of a superblock (values from 0 and from 128)
+// what one of 16 bytes does for each in turn, so every target gives the same bytes.
+#include "encode/blockpack.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "encode/blockpack_simd.cpp"  // NOLINT
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+
+#ifndef FIRN_ENCODE_BLOCKPACK_LAYOUT
+#define FIRN_ENCODE_BLOCKPACK_LAYOUT
+namespace firn::encode {
+
+namespace reference {
+template <class Q>
+const BlockpackKernels<Q>& blockpack_kernels();
+}  // namespace reference
+
+namespace blockpack_layout {
+
+constexpr int kMaxPlanes = 64;
+constexpr int kLongHeader = 15;  // a width that the header's nibble cannot hold
+// A plane with more nonzero bytes would not gain a byte from their elimination.
+constexpr int kMaxSparse = 27;
+constexpr std::size_t kPlaneBytes = kSuperblock / 8;
+constexpr std::size_t kHalf = kSuperblock / 2;
+
+// For each mask of 8 bytes: the indices that bring the marked bytes to the front, and those that
+// bring them back (128 gives zero).
+struct ByteShuffles {
+  alignas(64) std::uint8_t compress[256][8];
+  alignas(64) std::uint8_t expand[256][8];
+};
+constexpr ByteShuffles make_byte_shuffles() {
+  ByteShuffles shuffles{};
+  for (int mask = 0; mask < 256; ++mask) {
+    std::uint8_t rank = 0;
+    for (std::uint8_t j = 0; j < 8; ++j) {
+      shuffles.expand[mask][j] = 128;
+      if (mask >> j & 1) {
+        shuffles.expand[mask][j] = rank;
+        shuffles.compress[mask][rank++] = j;
+      }
+    }
+  }
+  return shuffles;
+}
+inline constexpr ByteShuffles kByteShuffles = make_byte_shuffles();
+
+// From row kMaxPlanes - n on: n rows of ones, then zeros.
+struct KeepPlanes {
+  alignas(64) std::uint8_t bytes[2 * kMaxPlanes][kPlaneBytes];
+};
+constexpr KeepPlanes make_keep_planes() {
+  KeepPlanes keep{};
+  for (int p = 0; p < kMaxPlanes; ++p) {
+    for (std::uint8_t& byte : keep.bytes[p]) byte = 0xFF;
+  }
+  return keep;
+}
+inline constexpr KeepPlanes kKeepPlanes = make_keep_planes();
+
+}  // namespace blockpack_layout
+}  // namespace firn::encode
+#endif  // FIRN_ENCODE_BLOCKPACK_LAYOUT
+
+HWY_BEFORE_NAMESPACE();
+namespace firn::encode {
+namespace HWY_NAMESPACE {
+namespace blockpack {
+
+#if HWY_TARGET == HWY_SCALAR
+
+// No vectors at all: the reference is as good.
+template <class Q>
+const BlockpackKernels<Q>& table() {
+  return reference::blockpack_kernels<Q>();
+}
+
+#else
+
+namespace hn = hwy::HWY_NAMESPACE;
+using namespace blockpack_layout;  // NOLINT: this file's own
+
+using Bytes = hn::CappedTag<uint8_t, 32>;
+using Words = hn::Repartition<int16_t, Bytes>;
+using Ints = hn::Repartition<int32_t, Bytes>;
+using Block = hn::FixedTag<uint8_t, 16>;
+using ByteVector = hn::Vec<Bytes>;
+using WordVector = hn::Vec<Words>;
+constexpr bool kBothHalves = hn::MaxLanes(Bytes()) == 32;
+// Where a superblock's halves begin for the vector code: one pass over both, or two passes.
+constexpr size_t kHalfStep = kBothHalves ? kSuperblock : kHalf;
+
+// 16 bytes at `from`, and when vectors have two blocks also those kHalf elements later.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_halves(D d, const T* from) {
+  if constexpr (kBothHalves) {
+    const hn::Half<D> half;
+    return hn::Combine(d, hn::LoadU(half, from + kHalf), hn::LoadU(half, from));
+  } else {
+    return hn::LoadU(d, from);
+  }
+}
+
+template <class D, class T>
+HWY_INLINE void store_halves(hn::Vec<D> v, D d, T* to) {
+  if constexpr (kBothHalves) {
+    const hn::Half<D> half;
+    hn::StoreU(hn::LowerHalf(half, v), half, to);
+    hn::StoreU(hn::UpperHalf(half, v), half, to + kHalf);
+  } else {
+    hn::StoreU(v, d, to);
+  }
+}
+
+// Words to bytes, a's before b's in each block of 16 bytes; saturates.
+HWY_INLINE ByteVector narrow(WordVector a, WordVector b) {
+#if !HWY_ARCH_X86 || HWY_TARGET == HWY_EMU128
+  const hn::Repartition<int8_t, Bytes> d8;
+  const hn::Half<decltype(d8)> half;
+  return hn::BitCast(Bytes(), hn::Combine(d8, hn::DemoteTo(half, b), hn::DemoteTo(half, a)));
+#elif HWY_MAX_BYTES >= 32
+  return ByteVector{_mm256_packs_epi16(a.raw, b.raw)};
+#else
+  return ByteVector{_mm_packs_epi16(a.raw, b.raw)};
+#endif
+}
+
+HWY_INLINE uint32_t nonzero_bytes(const uint8_t* plane) {
+  const Bytes d;
+  uint8_t bits[8] = {};
+  for (size_t j = 0; j < kPlaneBytes; j += hn::Lanes(d)) {
+    const auto v = hn::Load(d, plane + j);
+    hn::StoreMaskBits(d, hn::Ne(v, hn::Zero(d)), bits + j / 8);
+  }
+  uint32_t mask;
+  std::memcpy(&mask, bits, sizeof(mask));
+  return mask;
+}
+
+// ---- Bytes of values <-> bit planes
+
+// One perfect shuffle of the 128 bytes in each half's eight vectors. As an address, (vector,
+// byte) rotates by one bit: four shuffles bring value 16 m + 8 g + k from vector m, byte 8 g + k to
+// vector k, byte 2 m + g; three more bring it back.
+HWY_INLINE void shuffle_once(ByteVector* v) {
+  const Bytes d;
+  ByteVector s[8];
+  for (int i = 0; i < 4; ++i) {
+    s[2 * i] = hn::InterleaveLower(d, v[i], v[i + 4]);
+    s[2 * i + 1] = hn::InterleaveUpper(d, v[i], v[i + 4]);
+  }
+  for (int i = 0; i < 8; ++i) v[i] = s[i];
+}
+
+// Exchanges the bits of a that `mask << kShift` covers with those of b that `mask` covers.
+template <int kShift>
+HWY_INLINE void exchange_bits(ByteVector& a, ByteVector& b, uint8_t mask) {
+  const Bytes d;
+  const hn::Repartition<uint16_t, Bytes> d16;
+  const auto shifted = hn::BitCast(d, hn::ShiftRight<kShift>(hn::BitCast(d16, a)));
+  const auto differing = hn::And(hn::Xor(shifted, b), hn::Set(d, mask));
+  b = hn::Xor(b, differing);
+  a = hn::Xor(a, hn::BitCast(d, hn::ShiftLeft<kShift>(hn::BitCast(d16, differing))));
+}
+
+// In every byte position: bit j of vector i <-> bit i of vector j. Its own inverse.
+HWY_INLINE void transpose_bits(ByteVector* v) {
+  for (int i = 0; i < 4; ++i) exchange_bits<4>(v[i], v[i + 4], 0x0F);
+  for (int i = 0; i < 8; i += (i & 1) ? 3 : 1) exchange_bits<2>(v[i], v[i + 2], 0x33);
+  for (int i = 0; i < 8; i += 2) exchange_bits<1>(v[i], v[i + 1], 0x55);
+}
+
+// One byte of each value (v[m]: values 16 m ... of each half) to the eight planes of that byte.
+HWY_INLINE void bytes_to_planes(ByteVector* v) {
+  for (int round = 0; round < 4; ++round) shuffle_once(v);
+  transpose_bits(v);
+}
+
+HWY_INLINE void planes_to_bytes(ByteVector* v) {
+  transpose_bits(v);
+  for (int round = 0; round < 3; ++round) shuffle_once(v);
+}
+
+// A superblock's planes, and for each the mask of its nonzero bytes. Code that works on kPlanes
+// planes (8, 16, 32 or 64, the next above the width) does so without looking at the width: a
+// branch that is hard to predict costs more than some planes of zeros.
+struct Planes {
+  alignas(32) uint8_t plane[kMaxPlanes][kPlaneBytes];
+  // Read eight at a time from any plane on.
+  alignas(32) uint32_t mask[kMaxPlanes + 8];
+};
+
+// Planes of the two's complement to those of the zigzag code, where plane 0 is the sign and the
+// others are exclusive-ored with it. `shifted` planes go one up; the topmost is the sign itself.
+HWY_INLINE void store_planes(const ByteVector* v, int count, ByteVector sign, int first,
+                             size_t half, Planes& planes) {
+  const Bytes d;
+  for (int p = 0; p < count; ++p) {
+    hn::Store(hn::Xor(v[p], sign), d, planes.plane[first + p] + half / 8);
+  }
+}
+
+// ---- Encoding
+
+// The width of the widest zigzag code, given the extremes of a superblock's words.
+HWY_INLINE int width_of(WordVector low, WordVector high) {
+  const Words d;
+  const auto low_code = hn::Xor(hn::Add(low, low), hn::ShiftRight<15>(low));
+  const auto high_code = hn::Xor(hn::Add(high, high), hn::ShiftRight<15>(high));
+  alignas(32) uint64_t lanes[4] = {};
+  hn::Store(hn::Or(low_code, high_code), d, reinterpret_cast<int16_t*>(lanes));
+  uint64_t all = lanes[0] | lanes[1] | lanes[2] | lanes[3];
+  all |= all >> 32;
+  all |= all >> 16;
+  return std::bit_width(static_cast<uint16_t>(all));
+}
+
+// Planes from the bytes of wide values, one array of kSuperblock bytes for each byte of a value.
+template <class Q>
+HWY_NOINLINE int wide_planes(const Q* residuals, Planes& planes) {
+  using U = std::make_unsigned_t<Q>;
+  constexpr int kBytes = sizeof(Q);
+  const Bytes d;
+  alignas(32) uint8_t slices[kBytes][kSuperblock];
+  U all = 0;
+  for (size_t i = 0; i < kSuperblock; ++i) {
+    const U value = static_cast<U>(residuals[i]);
+    all |= static_cast<U>(value << 1) ^ static_cast<U>(residuals[i] >> (8 * kBytes - 1));
+    for (int b = 0; b < kBytes; ++b) slices[b][i] = static_cast<uint8_t>(value >> (8 * b));
+  }
+  for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
+    ByteVector sign = hn::Zero(d);
+    for (int b = kBytes - 1; b >= 0; --b) {
+      ByteVector v[8];
+      for (int m = 0; m < 8; ++m) v[m] = load_halves(d, slices[b] + half + 16 * m);
+      bytes_to_planes(v);
+      if (b == kBytes - 1) {
+        sign = v[7];
+        hn::Store(sign, d, planes.plane[0] + half / 8);
+      }
+      store_planes(v, b == kBytes - 1 ? 7 : 8, sign, 8 * b + 1, half, planes);
+    }
+  }
+  return static_cast<int>(std::bit_width(all));
+}
+
+// Fills the planes below the width, which it returns.
+HWY_INLINE int make_planes(const int32_t* residuals, Planes& planes) {
+  const Bytes d;
+  const Words d16;
+  const Ints d32;
+  // words[half / kHalfStep][m][0 and 1]: values 16 m ... and 16 m + 8 ... of each half.
+  WordVector words[kSuperblock / kHalfStep][8][2];
+  auto low = hn::Zero(d16), high = hn::Zero(d16);
+  for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
+    for (int m = 0; m < 8; ++m) {
+      for (int e = 0; e < 2; ++e) {
+        const int32_t* from = residuals + half + 16 * m + 8 * e;
+        const auto v =
+            hn::ReorderDemote2To(d16, load_halves(d32, from), load_halves(d32, from + 4));
+        low = hn::Min(low, v);
+        high = hn::Max(high, v);
+        words[half / kHalfStep][m][e] = v;
+      }
+    }
+  }
+  const int width = width_of(low, high);
+  if (width == 0) return 0;
+  // Words that may have been saturated.
+  if (width == 16) return wide_planes(residuals, planes);
+  for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
+    const auto& w = words[half / kHalfStep];
+    ByteVector v[8];
+    ByteVector sign;
+    if (width <= 8) {
+      for (int m = 0; m < 8; ++m) v[m] = narrow(w[m][0], w[m][1]);
+      bytes_to_planes(v);
+      sign = v[7];
+      store_planes(v, 7, sign, 1, half, planes);
+    } else {
+      for (int m = 0; m < 8; ++m) {
+        v[m] = narrow(hn::ShiftRight<8>(w[m][0]), hn::ShiftRight<8>(w[m][1]));
+      }
+      bytes_to_planes(v);
+      sign = v[7];
+      store_planes(v, 7, sign, 9, half, planes);
+      for (int m = 0; m < 8; ++m) {
+        v[m] = narrow(hn::ShiftRight<8>(hn::ShiftLeft<8>(w[m][0])),
+                      hn::ShiftRight<8>(hn::ShiftLeft<8>(w[m][1])));
+      }
+      bytes_to_planes(v);
+      store_planes(v, 8, sign, 1, half, planes);
+    }
+    hn::Store(sign, d, planes.plane[0] + half / 8);
+  }
+  return width;
+}
+
+// Most int64 superblocks fit int32.
+HWY_INLINE int make_planes(const int64_t* residuals, Planes& planes) {
+  const hn::CappedTag<int64_t, 4> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Rebind<int32_t, decltype(d)> d32;
+  const hn::Rebind<uint32_t, decltype(d)> du32;
+  alignas(32) int32_t narrowed[kSuperblock];
+  auto changed = hn::Zero(d);
+  for (size_t i = 0; i < kSuperblock; i += hn::Lanes(d)) {
+    const auto v = hn::LoadU(d, residuals + i);
+    const auto v32 = hn::BitCast(d32, hn::TruncateTo(du32, hn::BitCast(du, v)));
+    hn::StoreU(v32, d32, narrowed + i);
+    changed = hn::Or(changed, hn::Xor(v, hn::PromoteTo(d, v32)));
+  }
+  if (hn::AllTrue(d, hn::Eq(changed, hn::Zero(d)))) return make_planes(narrowed, planes);
+  return wide_planes(residuals, planes);
+}
+
+// Stores 8 bytes, of which those that the mask marks come first.
+HWY_INLINE void compress8(const uint8_t* from, unsigned mask, uint8_t* out) {
+  const hn::FixedTag<uint8_t, 8> d;
+  const auto indices = hn::Load(d, kByteShuffles.compress[mask]);
+  hn::StoreU(hn::TableLookupBytes(hn::LoadU(d, from), indices), d, out);
+}
+
+template <int kPlanes>
+HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
+  // Dense planes end with the last that has more than kMaxSparse nonzero bytes.
+  uint64_t crowded = 0;
+  for (int p = 0; p < kPlanes; ++p) {
+    planes.mask[p] = nonzero_bytes(planes.plane[p]);
+    crowded |= static_cast<uint64_t>(std::popcount(planes.mask[p]) > kMaxSparse) << p;
+  }
+  std::memset(planes.mask + kPlanes, 0, 8 * sizeof(uint32_t));
+  const int dense = static_cast<int>(std::bit_width(crowded));
+  const int sparse = width - dense;
+  if (kPlanes <= 8 || width < kLongHeader) {
+    *out++ = static_cast<uint8_t>(width << 4 | dense);
+  } else {
+    *out++ = kLongHeader << 4;
+    *out++ = static_cast<uint8_t>(width);
+    *out++ = static_cast<uint8_t>(dense);
+  }
+  // Each of the following steps may write too much, which the next ones overwrite.
+  std::memcpy(out, planes.plane, kPlanes * kPlaneBytes);
+  out += dense * kPlaneBytes;
+  uint32_t pairs[kPlanes / 8];
+  for (int g = 0; g < kPlanes / 8; ++g) {
+    pairs[g] = nonzero_bytes(reinterpret_cast<const uint8_t*>(planes.mask + dense + 8 * g));
+  }
+  std::memcpy(out, pairs, sizeof(pairs));
+  out += (sparse + 1) / 2;
+  for (int i = 0; i < kPlanes / 2; ++i) {
+    const unsigned pair = pairs[i / 4] >> (8 * (i % 4)) & 0xFF;
+    compress8(reinterpret_cast<const uint8_t*>(planes.mask + dense + 2 * i), pair, out);
+    out += std::popcount(pair);
+  }
+  for (int p = dense; p < width; ++p) {
+    const uint32_t mask = planes.mask[p];
+    const uint8_t* plane = planes.plane[p];
+    compress8(plane, mask & 0xFF, out);
+    compress8(plane + 8, mask >> 8 & 0xFF, out + std::popcount(mask & 0xFF));
+    compress8(plane + 16, mask >> 16 & 0xFF, out + std::popcount(mask & 0xFFFF));
+    compress8(plane + 24, mask >> 24, out + std::popcount(mask & 0xFFFFFF));
+    out += std::popcount(mask);
+  }
+  return out;
+}
+
+template <class Q>
+uint8_t* encode(const Q* residuals, size_t n, uint8_t* out) {
+  Planes planes;
+  uint8_t* run = nullptr;  // the header of the run of zero superblocks that we are in
+  for (size_t i = 0; i < n; i += kSuperblock) {
+    if (i % kBlockpackTile == 0) run = nullptr;
+    int width;
+    if (n - i >= kSuperblock) {
+      width = make_planes(residuals + i, planes);
+    } else {
+      alignas(32) Q padded[kSuperblock] = {};
+      std::memcpy(padded, residuals + i, (n - i) * sizeof(Q));
+      width = make_planes(padded, planes);
+    }
+    if (width != 0) {
+      run = nullptr;
+      out = width <= 8    ? emit<8>(planes, width, out)
+            : width <= 16 ? emit<16>(planes, width, out)
+                          : emit<8 * sizeof(Q)>(planes, width, out);
+    } else if (run != nullptr) {
+      ++*run;
+    } else {
+      run = out;
+      *out++ = 0;
+    }
+  }
+  return out;
+}
+
+// ---- Decoding
+
+HWY_INLINE hn::Vec<hn::FixedTag<uint8_t, 8> > expand8(const uint8_t* from, unsigned mask) {
+  const hn::FixedTag<uint8_t, 8> d;
+  const auto indices = hn::Load(d, kByteShuffles.expand[mask]);
+  return hn::TableLookupBytesOr0(hn::LoadU(d, from), indices);
+}
+
+// One store where vectors are that long: a load of the plane would have to wait for two.
+template <class D>
+HWY_INLINE void store_plane(D d, hn::Vec<Block> low, hn::Vec<Block> high, uint8_t* plane) {
+  if constexpr (kBothHalves) {
+    hn::Store(hn::Combine(d, high, low), d, plane);
+  } else {
+    hn::Store(low, d, plane);
+    hn::Store(high, d, plane + 16);
+  }
+}
+
+// All kPlanes planes, of which the upper ones are zero, and where they ended; nullptr when damaged.
+// May read 8 bytes more than the longest code of so many planes.
+template <int kPlanes>
+HWY_INLINE const uint8_t* read_planes(const uint8_t* in, int width, int dense, Planes& planes) {
+  const Bytes d;
+  for (int p = 0; p < kPlanes; ++p) {
+    for (size_t j = 0; j < kPlaneBytes; j += hn::Lanes(d)) {
+      const auto keep = hn::Load(d, kKeepPlanes.bytes[kMaxPlanes - dense + p] + j);
+      hn::Store(hn::And(hn::LoadU(d, in + p * kPlaneBytes + j), keep), d, planes.plane[p] + j);
+    }
+  }
+  in += dense * kPlaneBytes;
+  const int sparse = width - dense;
+  // One nibble for each of up to 16 planes; those behind the sparse planes are other bytes.
+  uint64_t pairs[(kPlanes + 15) / 16] = {};
+  std::memcpy(pairs, in, kPlanes / 2);
+  for (int g = 0; g < (kPlanes + 15) / 16; ++g) {
+    const int here = std::clamp(sparse - 16 * g, 0, 16);
+    const uint64_t nibbles = here == 16 ? ~uint64_t{0} : (uint64_t{1} << (4 * here)) - 1;
+    if (here % 2 != 0 && (pairs[g] & ~nibbles & (nibbles << 4)) != 0) return nullptr;
+    pairs[g] &= nibbles;
+  }
+  in += (sparse + 1) / 2;
+  for (int i = 0; i < kPlanes / 2; ++i) {
+    const unsigned pair = pairs[i / 8] >> (8 * (i % 8)) & 0xFF;
+    const hn::FixedTag<uint8_t, 8> d8;
+    hn::Store(expand8(in, pair), d8, reinterpret_cast<uint8_t*>(planes.mask + 2 * i));
+    in += std::popcount(pair);
+  }
+  for (int p = 0; p < sparse; ++p) {
+    const uint32_t mask = planes.mask[p];
+    const Block block;
+    const auto low = hn::Combine(block, expand8(in + std::popcount(mask & 0xFF), mask >> 8 & 0xFF),
+                                 expand8(in, mask & 0xFF));
+    const auto high = hn::Combine(block, expand8(in + std::popcount(mask & 0xFFFFFF), mask >> 24),
+                                  expand8(in + std::popcount(mask & 0xFFFF), mask >> 16 & 0xFF));
+    store_plane(d, low, high, planes.plane[dense + p]);
+    in += std::popcount(mask);
+  }
+  return in;
+}
+
+// Byte kByte of the values' two's complement, from the zigzag planes.
+HWY_INLINE void load_bytes(const Planes& planes, int byte, bool top, size_t half, ByteVector* v) {
+  const Bytes d;
+  const auto sign = hn::Load(d, planes.plane[0] + half / 8);
+  for (int p = 0; p < 7; ++p) {
+    v[p] = hn::Xor(sign, hn::Load(d, planes.plane[8 * byte + 1 + p] + half / 8));
+  }
+  v[7] = top ? sign : hn::Xor(sign, hn::Load(d, planes.plane[8 * byte + 8] + half / 8));
+  planes_to_bytes(v);
+}
+
+template <class Q>
+HWY_NOINLINE void wide_values(const Planes& planes, Q* residuals) {
+  using U = std::make_unsigned_t<Q>;
+  constexpr int kBytes = sizeof(Q);
+  alignas(32) uint8_t slices[kBytes][kSuperblock];
+  for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
+    for (int b = 0; b < kBytes; ++b) {
+      ByteVector v[8];
+      load_bytes(planes, b, b == kBytes - 1, half, v);
+      for (int m = 0; m < 8; ++m) store_halves(v[m], Bytes(), slices[b] + half + 16 * m);
+    }
+  }
+  for (size_t i = 0; i < kSuperblock; ++i) {
+    U value = 0;
+    for (int b = 0; b < kBytes; ++b) value |= static_cast<U>(slices[b][i]) << (8 * b);
+    residuals[i] = static_cast<Q>(value);
+  }
+}
+
+template <class Narrow, class Q>
+HWY_INLINE void widen(const Narrow* from, Q* residuals) {
+  const hn::CappedTag<Q, 32 / sizeof(Q)> d;
+  const hn::Rebind<Narrow, decltype(d)> narrow;
+  for (size_t i = 0; i < kSuperblock; i += hn::Lanes(d)) {
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(narrow, from + i)), d, residuals + i);
+  }
+}
+
+HWY_INLINE void make_values(const Planes& planes, int width, int32_t* residuals) {
+  const Bytes d;
+  if (width <= 8) {
+    alignas(32) int8_t values[kSuperblock];
+    for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
+      ByteVector v[8];
+      load_bytes(planes, 0, true, half, v);
+      for (int m = 0; m < 8; ++m) {
+        store_halves(v[m], d, reinterpret_cast<uint8_t*>(values) + half + 16 * m);
+      }
+    }
+    widen(values, residuals);
+  } else if (width <= 16) {
+    const Words d16;
+    alignas(32) int16_t values[kSuperblock];
+    for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
+      ByteVector low[8], high[8];
+      load_bytes(planes, 0, false, half, low);
+      load_bytes(planes, 1, true, half, high);
+      for (int m = 0; m < 8; ++m) {
+        int16_t* to = values + half + 16 * m;
+        store_halves(hn::BitCast(d16, hn::InterleaveLower(d, low[m], high[m])), d16, to);
+        store_halves(hn::BitCast(d16, hn::InterleaveUpper(d, low[m], high[m])), d16, to + 8);
+      }
+    }
+    widen(values, residuals);
+  } else {
+    wide_values(planes, residuals);
+  }
+}
+
+HWY_INLINE void make_values(const Planes& planes, int width, int64_t* residuals) {
+  if (width <= 32) {
+    alignas(32) int32_t values[kSuperblock];
+    make_values(planes, width, values);
+    widen(values, residuals);
+  } else {
+    wide_values(planes, residuals);
+  }
+}
+
+template <class Q>
+const uint8_t* decode(const uint8_t* in, const uint8_t* end, Q* residuals, size_t n) {
+  // The longest code of a superblock (every plane sparse yet full), and what is read behind it.
+  constexpr size_t kLongest = 3 + 8 * sizeof(Q) * (kPlaneBytes + 4) + 4 * sizeof(Q) + 8;
+  // Where fewer bytes than that are left, they are read from a copy with zeros behind it.
+  alignas(32) uint8_t copy[2 * kLongest];
+  const uint8_t* original_end = nullptr;
+  Planes planes;
+  for (size_t i = 0; i < n;) {
+    if (original_end == nullptr && static_cast<size_t>(end - in) < kLongest) {
+      const size_t left = static_cast<size_t>(end - in);
+      if (left != 0) std::memcpy(copy, in, left);
+      std::memset(copy + left, 0, kLongest);
+      original_end = end;
+      in = copy;
+      end = copy + left;
+    }
+    if (in >= end) return nullptr;
+    const size_t count = std::min(kSuperblock, n - i);
+    int width = *in >> 4, dense = *in & 15;
+    ++in;
+    if (width == 0) {
+      const size_t length = (static_cast<size_t>(dense) + 1) * kSuperblock;
+      const size_t whole = (n - i + kSuperblock - 1) / kSuperblock * kSuperblock;
+      if (length > whole || length > kBlockpackTile - i % kBlockpackTile) return nullptr;
+      const size_t zeros = std::min(length, n - i);
+      std::memset(residuals + i, 0, zeros * sizeof(Q));
+      i += zeros;
+      continue;
+    }
+    if (width == kLongHeader) {
+      if (dense != 0) return nullptr;
+      width = in[0];
+      dense = in[1];
+      in += 2;
+      if (width < kLongHeader || width > static_cast<int>(8 * sizeof(Q))) return nullptr;
+    }
+    if (dense > width) return nullptr;
+    in = width <= 8    ? read_planes<8>(in, width, dense, planes)
+         : width <= 16 ? read_planes<16>(in, width, dense, planes)
+         : width <= 32 ? read_planes<32>(in, width, dense, planes)
+                       : read_planes<8 * sizeof(Q)>(in, width, dense, planes);
+    if (in == nullptr || in > end) return nullptr;
+    if (count == kSuperblock) {
+      make_values(planes, width, residuals + i);
+    } else {
+      alignas(32) Q padded[kSuperblock];
+      make_values(planes, width, padded);
+      std::memcpy(residuals + i, padded, count * sizeof(Q));
+    }
+    i += count;
+  }
+  return original_end == nullptr ? in : original_end - (end - in);
+}
+
+template <class Q>
+const BlockpackKernels<Q>& table() {
+  static constexpr BlockpackKernels<Q> kernels{encode<Q>, decode<Q>};
+  return kernels;
+}
+
+#endif  // HWY_TARGET == HWY_SCALAR
+
+}  // namespace blockpack
+}  // namespace HWY_NAMESPACE
+}  // namespace firn::encode
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "base/simd_dispatch.hpp"
+
+namespace firn::encode {
+
+template <class Q>
+const BlockpackKernels<Q>& blockpack_kernels(simd::Target target) {
+  if (target == simd::Target::reference) return reference::blockpack_kernels<Q>();
+  FIRN_SELECT_KERNELS(target, blockpack::table<Q>)
+}
+template const BlockpackKernels<std::int32_t>& blockpack_kernels(simd::Target);
+template const BlockpackKernels<std::int64_t>& blockpack_kernels(simd::Target);
+
+}  // namespace firn::encode
+#endif  // HWY_ONCE

@@ -1,0 +1,688 @@
+// The plain implementation of the context rANS coder, and its policy: which distribution each
+// context gets, and how many lanes.
+#include "encode/context_rans.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+#include <type_traits>
+
+#include "base/bytes.hpp"
+
+namespace firn::encode {
+namespace {
+
+template <class Q>
+using Unsigned = std::make_unsigned_t<Q>;
+
+// Head of a payload. A context's descriptor is one byte, a member of the family or one of these
+// two; with kShifted added, a byte with its shift follows.
+constexpr std::uint8_t kStoredTable = 126;
+constexpr std::uint8_t kUnusedContext = 127;
+constexpr std::uint8_t kShifted = 128;
+
+// A lane costs about 2 bytes beyond what it holds, so a small payload takes few of them.
+constexpr std::size_t lanes_for(std::uint64_t payload_bytes) {
+  return payload_bytes < 1024 ? 8 : payload_bytes < 8192 ? 16 : 32;
+}
+
+// ---- Bit pieces of a state ----
+
+void put_word(RansWriter& writer, std::uint32_t& state) {
+  writer.next -= 2;
+  store_le(writer.next, static_cast<std::uint16_t>(state));
+  state >>= 16;
+}
+
+void put_bits(RansWriter& writer, std::uint32_t& state, std::uint32_t value, int bits) {
+  if (state >> (31 - bits) != 0) put_word(writer, state);
+  state = state << bits | value;
+}
+
+bool get_word(RansReader& reader, std::uint32_t& state) {
+  if (state >= kRansLow) return true;
+  if (reader.end - reader.next < 2) return false;
+  state = state << 16 | load_le<std::uint16_t>(reader.next);
+  reader.next += 2;
+  return true;
+}
+
+bool get_bits(RansReader& reader, std::uint32_t& state, int bits, std::uint32_t& value) {
+  value = state & ((1u << bits) - 1);
+  state >>= bits;
+  return get_word(reader, state);
+}
+
+// ---- Residual <-> token, raw bits ----
+
+// A corrupt payload may name any shift below 64 whatever the type, so this is 64 bits wide.
+std::uint64_t half_step(int shift) { return (std::uint64_t{1} << shift) >> 1; }
+
+// The residual in units of 2^shift, rounded to nearest; its low bits go raw.
+template <class Q>
+Q high_part(Q residual, int shift) {
+  return static_cast<Q>(static_cast<Unsigned<Q>>(residual) + half_step(shift)) >> shift;
+}
+
+template <class Q>
+Unsigned<Q> magnitude(Q value) {
+  const auto bits = static_cast<Unsigned<Q>>(value);
+  return value < 0 ? Unsigned<Q>{0} - bits : bits;
+}
+
+template <class Q>
+int token_of(Q residual, int shift) {
+  const Q high = high_part(residual, shift);
+  const Unsigned<Q> size = magnitude(high);
+  if (size > 4095) return kEscapeToken;
+  int token = static_cast<int>(size);
+  if (token >= kDirectTokens) {
+    const int exponent = std::bit_width(size) - 1;
+    token = kDirectTokens + 2 * (exponent - 4) + static_cast<int>(size >> (exponent - 1) & 1);
+  }
+  return high < 0 ? -token : token;
+}
+
+template <class Q>
+void tokenize(const Q* residuals, const std::uint8_t* contexts, const ContextShifts& shifts,
+              std::size_t count, Cell* cells) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const int token = token_of(residuals[i], shifts.shift[contexts[i]]);
+    cells[i] = static_cast<Cell>(contexts[i] * kTokenCount + token_index(token));
+  }
+}
+
+}  // namespace
+
+// ---- Groups ----
+
+template <class Q>
+void encode_group(RansWriter& writer, const Q* residuals, const Cell* cells, std::size_t count) {
+  // Raw bits of a residual: the extra bits of its class above its low bits. At most 63 + 10.
+  std::array<std::uint64_t, kRansGroup> raw;
+  std::array<int, kRansGroup> raw_bits;
+  std::array<int, kRansGroup> coded;
+  int pieces = 0;
+  for (std::size_t lane = 0; lane < count; ++lane) {
+    const int context = cells[lane] / kTokenCount;
+    const int shift = writer.shifts.shift[context];
+    const EncodeToken& token = writer.tables[context][cells[lane] % kTokenCount];
+    coded[lane] = token.packed & kTokenAbsent ? kEscapeToken : cells[lane] % kTokenCount - 32;
+    const std::uint64_t low_mask = (std::uint64_t{1} << shift) - 1;
+    raw[lane] = (static_cast<Unsigned<Q>>(residuals[lane]) + half_step(shift)) & low_mask;
+    raw_bits[lane] = shift;
+    if (coded[lane] != kEscapeToken) {
+      const int extra = extra_bits(coded[lane] < 0 ? -coded[lane] : coded[lane]);
+      if (extra > 0) {
+        // A class that has extra bits leaves room for them: |high| >= 16 means shift < 60.
+        const std::uint64_t size = magnitude(high_part(residuals[lane], shift));
+        raw[lane] |= (size & ((1u << extra) - 1)) << shift;
+        raw_bits[lane] += extra;
+      }
+    }
+    pieces = std::max(pieces, (raw_bits[lane] + kRawPieceBits - 1) / kRawPieceBits);
+  }
+
+  for (std::size_t lane = count; lane-- > 0;) {
+    if (coded[lane] != kEscapeToken) continue;
+    const Q high = high_part(residuals[lane], writer.shifts.shift[cells[lane] / kTokenCount]);
+    const std::uint64_t value = std::uint64_t{magnitude(high)} + 1;
+    const int length = std::bit_width(value) - 1;
+    // The sign above the bits of value below its first; written from the top piece down.
+    const std::uint64_t body = (value ^ std::uint64_t{1} << length);
+    std::uint32_t& state = writer.states[lane];
+    put_bits(writer, state, high < 0 ? 1 : 0, 1);
+    for (int piece = (length + kRawPieceBits - 1) / kRawPieceBits; piece-- > 0;) {
+      const int from = piece * kRawPieceBits;
+      const int bits = std::min(kRawPieceBits, length - from);
+      put_bits(writer, state, static_cast<std::uint32_t>(body >> from) & ((1u << bits) - 1), bits);
+    }
+    put_bits(writer, state, static_cast<std::uint32_t>(length), 6);
+  }
+  for (int piece = pieces; piece-- > 0;) {
+    const int from = piece * kRawPieceBits;
+    for (std::size_t lane = count; lane-- > 0;) {
+      const int bits = std::min(kRawPieceBits, raw_bits[lane] - from);
+      if (bits <= 0) continue;
+      put_bits(writer, writer.states[lane],
+               static_cast<std::uint32_t>(raw[lane] >> from) & ((1u << bits) - 1), bits);
+    }
+  }
+  for (std::size_t lane = count; lane-- > 0;) {
+    const EncodeToken& token =
+        writer.tables[cells[lane] / kTokenCount][token_index(coded[lane])];
+    std::uint32_t& state = writer.states[lane];
+    const std::uint32_t complement = token.packed >> 13 & 0xFFF;
+    const std::uint32_t frequency = kProbabilityScale - complement;
+    if (state >= frequency << (31 - kProbabilityBits)) put_word(writer, state);
+    const auto quotient =
+        static_cast<std::uint32_t>(std::uint64_t{state} * token.reciprocal >> 32) >>
+        (token.packed >> 25 & 0xF);
+    state += (token.packed & 0x1FFF) + quotient * complement;
+  }
+}
+
+template <class Q>
+bool decode_raw_bits(RansReader& reader, const std::uint8_t* contexts, const std::int32_t* tokens,
+                     std::size_t count, Q* residuals) {
+  std::array<std::uint64_t, kRansGroup> raw{};
+  std::array<int, kRansGroup> raw_bits;
+  int pieces = 0;
+  for (std::size_t lane = 0; lane < count; ++lane) {
+    const int token = tokens[lane];
+    raw_bits[lane] = reader.shifts.shift[contexts[lane] % kMaxContexts];
+    if (token != kEscapeToken) raw_bits[lane] += extra_bits(token < 0 ? -token : token);
+    pieces = std::max(pieces, (raw_bits[lane] + kRawPieceBits - 1) / kRawPieceBits);
+  }
+  for (int piece = 0; piece < pieces; ++piece) {
+    const int from = piece * kRawPieceBits;
+    for (std::size_t lane = 0; lane < count; ++lane) {
+      const int bits = std::min(kRawPieceBits, raw_bits[lane] - from);
+      if (bits <= 0) continue;
+      std::uint32_t value = 0;
+      if (!get_bits(reader, reader.states[lane], bits, value)) return false;
+      // A corrupt payload may ask for more than 64 bits; what falls off does not matter.
+      if (from < 64) raw[lane] |= std::uint64_t{value} << from;
+    }
+  }
+  for (std::size_t lane = 0; lane < count; ++lane) {
+    const int token = tokens[lane];
+    const int shift = reader.shifts.shift[contexts[lane] % kMaxContexts];
+    std::uint64_t size = 0;
+    bool negative = token < 0;
+    const std::uint64_t low = raw[lane] & ((std::uint64_t{1} << shift) - 1);
+    if (token == kEscapeToken) {
+      std::uint32_t& state = reader.states[lane];
+      std::uint32_t part = 0;
+      if (!get_bits(reader, state, 6, part)) return false;
+      const int length = static_cast<int>(part);
+      std::uint64_t body = 0;
+      for (int from = 0; from < length; from += kRawPieceBits) {
+        if (!get_bits(reader, state, std::min(kRawPieceBits, length - from), part)) return false;
+        body |= std::uint64_t{part} << from;
+      }
+      if (!get_bits(reader, state, 1, part)) return false;
+      negative = part != 0;
+      size = (body | std::uint64_t{1} << length) - 1;
+    } else {
+      const int magnitude_token = token < 0 ? -token : token;
+      size = first_magnitude(magnitude_token) + (raw[lane] >> shift);
+    }
+    const std::uint64_t high = negative ? std::uint64_t{0} - size : size;
+    residuals[lane] = static_cast<Q>((high << shift) + low - half_step(shift));
+  }
+  return true;
+}
+
+template <class Q>
+bool decode_group(RansReader& reader, const std::uint8_t* contexts, std::size_t count,
+                  Q* residuals) {
+  std::array<std::int32_t, kRansGroup> tokens;
+  for (std::size_t lane = 0; lane < count; ++lane) {
+    const DecodeSlots& table = reader.tables[reader.table[contexts[lane] % kMaxContexts]];
+    std::uint32_t& state = reader.states[lane];
+    const DecodeSlot slot = table[state % kProbabilityScale];
+    tokens[lane] = static_cast<std::int32_t>(slot) >> 24;
+    state = (slot >> 12 & 0xFFF) * (state >> kProbabilityBits) + (slot & 0xFFF);
+    if (!get_word(reader, state)) return false;
+  }
+  return decode_raw_bits(reader, contexts, tokens.data(), count, residuals);
+}
+
+namespace {
+
+template <class Q>
+void encode_segment(RansWriter& writer, const Q* residuals, const Cell* cells,
+                    std::size_t count) {
+  for (std::size_t end = count; end > 0;) {
+    const std::size_t begin = (end - 1) / writer.lanes * writer.lanes;
+    encode_group(writer, residuals + begin, cells + begin, end - begin);
+    end = begin;
+  }
+}
+
+template <class Q>
+bool decode_piece(RansReader& reader, const std::uint8_t* contexts, std::size_t count,
+                  Q* residuals) {
+  for (std::size_t i = 0; i < count; i += reader.lanes) {
+    const std::size_t lanes = std::min(reader.lanes, count - i);
+    if (!decode_group(reader, contexts + i, lanes, residuals + i)) return false;
+  }
+  return true;
+}
+
+// ---- Stored tables ----
+// Frequencies on a logarithmic scale of four steps an octave, as Rice codes of their changes.
+// Code 0: absent; 1 to 4: weights 1 to 4; then 5, 6, 7, 8, 10, 12, 14, 16, 20, ...
+
+constexpr int kMaxWeightCode = 48;
+
+std::uint32_t weight_of_code(int code) {
+  if (code <= 4) return static_cast<std::uint32_t>(code);
+  return (4u + static_cast<std::uint32_t>((code - 1) & 3)) << ((code - 1) / 4 - 1);
+}
+
+int code_of_weight(std::uint32_t weight) {
+  int code = 1;
+  while (code < kMaxWeightCode && weight_of_code(code + 1) <= weight) ++code;
+  if (code < kMaxWeightCode && weight - weight_of_code(code) > weight_of_code(code + 1) - weight) {
+    ++code;
+  }
+  return code;
+}
+
+// The codes of a table in the order of the stream: escape, 0, then 1, 2, ... (symmetric) or
+// 1, -1, 2, -2, ...
+struct StoredTable {
+  bool symmetric = false;
+  int last = 0;  // largest |token| present
+  std::array<std::uint8_t, kTokenCount> codes{};
+
+  int size() const { return 2 + (symmetric ? last : 2 * last); }
+  int token(int position) const {
+    if (position == 0) return kEscapeToken;
+    if (symmetric) return position - 1;
+    return position % 2 == 0 ? position / 2 : -(position / 2);
+  }
+};
+
+constexpr int kFirstPrediction = 8;  // of the escape's code
+constexpr int kSecondPrediction = 32;
+
+// Appends bits, least significant first.
+struct BitWriter {
+  std::uint8_t* out;
+  int used = 0;
+  void put(bool bit) {
+    if (used % 8 == 0) out[used / 8] = 0;
+    out[used / 8] = static_cast<std::uint8_t>(out[used / 8] | (bit ? 1 : 0) << used % 8);
+    ++used;
+  }
+};
+
+int table_bits(const StoredTable& table) {
+  int bits = 8;
+  int previous = kFirstPrediction;
+  for (int i = 0; i < table.size(); ++i) {
+    const int change = table.codes[i] - previous;
+    const int folded = change < 0 ? -2 * change - 1 : 2 * change;
+    bits += folded / 2 + 2;
+    previous = i == 0 ? kSecondPrediction : table.codes[i];
+  }
+  return (bits + 7) / 8 * 8;
+}
+
+void write_table(const StoredTable& table, ByteWriter& out) {
+  out.write(static_cast<std::uint8_t>(table.last | (table.symmetric ? 0x80 : 0)));
+  BitWriter bits{out.here()};
+  int previous = kFirstPrediction;
+  for (int i = 0; i < table.size(); ++i) {
+    const int change = table.codes[i] - previous;
+    const int folded = change < 0 ? -2 * change - 1 : 2 * change;
+    for (int k = 0; k < folded / 2; ++k) bits.put(true);
+    bits.put(false);
+    bits.put(folded % 2 != 0);
+    previous = i == 0 ? kSecondPrediction : table.codes[i];
+  }
+  out.advance(static_cast<std::size_t>(bits.used + 7) / 8);
+}
+
+bool read_table(ByteReader& in, StoredTable& table) {
+  const auto head = in.read<std::uint8_t>();
+  table.symmetric = (head & 0x80) != 0;
+  table.last = head & 0x7F;
+  if (table.last > kMaxToken) return false;
+  std::uint32_t byte = 0;
+  int left = 0;
+  const auto next_bit = [&] {
+    if (left == 0) {
+      byte = in.read<std::uint8_t>();
+      left = 8;
+    }
+    const bool bit = byte & 1;
+    byte >>= 1;
+    --left;
+    return bit;
+  };
+  int previous = kFirstPrediction;
+  for (int i = 0; i < table.size(); ++i) {
+    int folded = 0;
+    while (in.ok() && next_bit()) {
+      folded += 2;
+      if (folded > 2 * kMaxWeightCode + 2) return false;
+    }
+    if (next_bit()) ++folded;
+    const int code = previous + (folded % 2 != 0 ? -(folded + 1) / 2 : folded / 2);
+    if (!in.ok() || code < 0 || code > kMaxWeightCode) return false;
+    table.codes[i] = static_cast<std::uint8_t>(code);
+    previous = i == 0 ? kSecondPrediction : code;
+  }
+  return table.codes[0] > 0;
+}
+
+// Scales the weights to frequencies that sum to 2^kProbabilityBits. False when they cannot.
+bool table_frequencies(const StoredTable& table, Frequencies& frequencies) {
+  frequencies.fill(0);
+  std::array<std::uint32_t, kTokenCount> weights{};
+  std::uint32_t total = 0;
+  for (int i = 0; i < table.size(); ++i) {
+    const int token = table.token(i);
+    const std::uint32_t weight = weight_of_code(table.codes[i]);
+    weights[token_index(token)] = weight;
+    total += weight;
+    if (table.symmetric && token > 0) {
+      weights[token_index(-token)] = weight;
+      total += weight;
+    }
+  }
+  std::uint32_t sum = 0;
+  std::size_t largest = 0;
+  for (std::size_t index = 0; index < weights.size(); ++index) {
+    if (weights[index] == 0) continue;
+    const std::uint32_t frequency = std::max(1u, weights[index] * kProbabilityScale / total);
+    frequencies[index] = static_cast<std::uint16_t>(frequency);
+    sum += frequency;
+    if (frequencies[index] > frequencies[largest]) largest = index;
+  }
+  const std::int64_t rest = std::int64_t{kProbabilityScale} - sum + frequencies[largest];
+  if (rest < 1 || rest >= kProbabilityScale) return false;
+  frequencies[largest] = static_cast<std::uint16_t>(rest);
+  return true;
+}
+
+// ---- Policy ----
+
+struct ContextChoice {
+  std::uint8_t descriptor;  // a member of the family or kStoredTable
+  std::uint64_t cost;       // 1/256 bit, without the raw bits
+  StoredTable table;        // this and the next for kStoredTable only
+  Frequencies frequencies;
+};
+
+std::uint64_t cost_of(const std::uint32_t* counts, const TokenCosts& costs, int last) {
+  std::uint64_t cost = std::uint64_t{counts[0]} * costs[0];
+  for (int index = 32 - last; index <= 32 + last; ++index) {
+    cost += std::uint64_t{counts[index]} * costs[index];
+  }
+  return cost;
+}
+
+// Counts by token index, to the table that would be stored for them.
+void fit_table(const std::uint32_t* counts, std::uint64_t total, int last, StoredTable& table) {
+  table.last = last;
+  for (int i = 0; i < table.size(); ++i) {
+    const int token = table.token(i);
+    std::uint64_t count = counts[token_index(token)];
+    if (table.symmetric && token > 0) count = (count + counts[token_index(-token)] + 1) / 2;
+    const std::uint64_t weight = (count * kProbabilityScale + total / 2) / total;
+    table.codes[i] = static_cast<std::uint8_t>(
+        count == 0 && i > 0 ? 0 : code_of_weight(std::max<std::uint32_t>(1, weight)));
+  }
+}
+
+// The cheapest distribution for the tokens counted.
+ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t total) {
+  ContextChoice choice;
+  int last = 0;
+  for (int token = 1; token <= kMaxToken; ++token) {
+    if (counts[token_index(token)] + counts[token_index(-token)] > 0) last = token;
+  }
+  const Family& members = family();
+  choice.cost = ~std::uint64_t{0};
+  for (int i = 0; i < kFamilySize; ++i) {
+    const std::uint64_t cost = cost_of(counts, members.costs[i], last);
+    if (cost < choice.cost) {
+      choice.cost = cost;
+      choice.descriptor = static_cast<std::uint8_t>(i);
+    }
+  }
+  // A table takes some 10 bytes at least.
+  if (choice.cost < 80 * 256) return choice;
+  for (const bool symmetric : {true, false}) {
+    StoredTable table;
+    table.symmetric = symmetric;
+    fit_table(counts, total, last, table);
+    Frequencies frequencies;
+    if (!table_frequencies(table, frequencies)) continue;
+    TokenCosts costs;
+    build_token_costs(frequencies, costs);
+    const std::uint64_t cost =
+        cost_of(counts, costs, last) + static_cast<std::uint64_t>(table_bits(table)) * 256;
+    if (cost < choice.cost) {
+      choice.cost = cost;
+      choice.descriptor = kStoredTable;
+      choice.table = table;
+      choice.frequencies = frequencies;
+    }
+  }
+  return choice;
+}
+
+void count_cells(const Cell* cells, std::size_t count, std::uint32_t* even, std::uint32_t* odd) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const auto four = load_le<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(cells + i));
+    ++even[four & 0xFFFF];
+    ++odd[four >> 16 & 0xFFFF];
+    ++even[four >> 32 & 0xFFFF];
+    ++odd[four >> 48];
+  }
+  for (; i < count; ++i) ++even[cells[i]];
+}
+
+constexpr int kWidths = 65;
+
+// The shift of each context, from the median magnitude of a sample: it brings that below 4.
+template <class Q>
+void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                   std::uint32_t* histogram, ContextShifts& shifts) {
+  constexpr std::size_t kSampleGroups = 512;
+  std::memset(histogram, 0, sizeof *histogram * kWidths * static_cast<std::size_t>(shifts.context_count));
+  const std::size_t step = std::max<std::size_t>(1, count / (kSampleGroups * kRansGroup));
+  for (std::size_t group = 0; group < count; group += step * kRansGroup) {
+    const std::size_t end = std::min(count, group + kRansGroup);
+    for (std::size_t i = group; i < end; ++i) {
+      ++histogram[contexts[i] * kWidths + std::bit_width(magnitude(residuals[i]))];
+    }
+  }
+  // A context that the sample missed takes the shift of the one below it.
+  int shift = 0;
+  for (int c = 0; c < shifts.context_count; ++c) {
+    const std::uint32_t* widths = histogram + c * kWidths;
+    std::uint32_t total = 0;
+    for (int width = 0; width < kWidths; ++width) total += widths[width];
+    if (total > 0) {
+      int width = 0;
+      for (std::uint32_t seen = widths[0]; 2 * seen < total; seen += widths[width]) ++width;
+      shift = std::max(0, width - 2);
+    }
+    shifts.shift[c] = static_cast<std::uint8_t>(shift);
+    shifts.any = shifts.any || shift > 0;
+  }
+}
+
+}  // namespace
+
+template <class Q>
+std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* contexts,
+                                       std::size_t count, std::span<const std::size_t> segments,
+                                       simd::Target target, std::uint8_t* out) {
+  if (count == 0) return 0;
+  const ContextRansKernels<Q>& kernels = context_rans_kernels<Q>(target);
+  RansWriter writer;
+  const int context_count = *std::max_element(contexts, contexts + count) + 1;
+  writer.shifts.context_count = context_count;
+  // Two histograms in turn, so that equal neighbours do not wait for each other.
+  const std::size_t size = static_cast<std::size_t>(context_count) * kTokenCount;
+  std::uint32_t* counts = histogram_.reserve(2 * (kTokenCount + 1) * kMaxContexts);
+  choose_shifts(residuals, contexts, count, counts, writer.shifts);
+  Cell* cells = cells_.reserve(count);
+  kernels.tokenize(residuals, contexts, writer.shifts, count, cells);
+  std::memset(counts, 0, 2 * size * sizeof *counts);
+  count_cells(cells, count, counts, counts + size);
+  for (std::size_t k = 0; k < size; ++k) counts[k] += counts[size + k];
+
+  // Distributions and the head of the payload.
+  const Family& members = family();
+  EncodeTokens* tables = tables_.reserve(kMaxContexts);
+  writer.tables = tables;
+  ByteWriter head(out + 1);
+  head.write(static_cast<std::uint8_t>(context_count));
+  std::uint64_t cost = 0;
+  for (int c = 0; c < context_count; ++c) {
+    const std::uint32_t* tokens = counts + c * kTokenCount;
+    const std::uint64_t total = std::accumulate(tokens, tokens + kTokenCount, std::uint64_t{0});
+    if (total == 0) {
+      head.write(kUnusedContext);
+      continue;
+    }
+    const ContextChoice choice = choose_distribution(tokens, total);
+    const std::uint8_t shift = writer.shifts.shift[c];
+    head.write(static_cast<std::uint8_t>(choice.descriptor | (shift > 0 ? kShifted : 0)));
+    if (shift > 0) head.write(shift);
+    if (choice.descriptor == kStoredTable) {
+      write_table(choice.table, head);
+      build_encode_tokens(choice.frequencies, tables[c]);
+    } else {
+      tables[c] = members.encode[choice.descriptor];
+    }
+    cost += choice.cost + total * shift * 256;
+  }
+  writer.lanes = lanes_for(cost / (8 * 256));
+  out[0] = static_cast<std::uint8_t>(std::countr_zero(writer.lanes));
+
+  // Words from the end of `out` down, then moved behind the head.
+  std::uint8_t* const end = out + context_rans_capacity<Q>(count);
+  writer.next = end;
+  writer.states.fill(kRansLow);
+  const std::size_t whole[] = {count};
+  if (segments.empty()) segments = whole;
+  std::size_t segment_end = count;
+  for (std::size_t s = segments.size(); s-- > 0;) {
+    const std::size_t begin = segment_end - segments[s];
+    kernels.encode(writer, residuals + begin, cells + begin, segments[s]);
+    segment_end = begin;
+  }
+  for (std::size_t lane = 0; lane < writer.lanes; ++lane) head.write(writer.states[lane]);
+  const auto words = static_cast<std::size_t>(end - writer.next);
+  std::memmove(head.here(), writer.next, words);
+  return 1 + head.size() + words;
+}
+
+bool RansReader::refill() {
+  if (in_tail) return false;
+  const auto left = static_cast<std::size_t>(end - next);
+  tail.fill(0);
+  std::memcpy(tail.data(), next, left);
+  next = tail.data();
+  end = limit = tail.data() + left;
+  in_tail = true;
+  return true;
+}
+
+bool ContextRansDecoder::start(std::span<const std::uint8_t> payload, simd::Target target) {
+  target_ = target;
+  RansReader& reader = reader_;
+  reader.lanes = 0;
+  reader.in_tail = false;
+  reader.shifts = {};
+  reader.table.fill(0);
+  reader.next = reader.limit = reader.end = payload.data() + payload.size();
+  if (payload.empty()) return true;
+
+  ByteReader in(payload);
+  const int log_lanes = in.read<std::uint8_t>();
+  const int described = in.read<std::uint8_t>();
+  if (!in.ok() || log_lanes < 3 || log_lanes > 5 || described > kMaxContexts) return false;
+  const Family& members = family();
+  reader.tables = members.decode.data();
+  std::array<Frequencies, kMaxContexts> frequencies;
+  bool any_stored = false;
+  for (int c = 0; c < described; ++c) {
+    const auto byte = in.read<std::uint8_t>();
+    const std::uint8_t descriptor = byte & 0x7F;
+    const std::uint8_t shift = byte & kShifted ? in.read<std::uint8_t>() : 0;
+    if (!in.ok() || shift > 63) return false;
+    reader.shifts.shift[c] = shift;
+    reader.shifts.any = reader.shifts.any || shift > 0;
+    if (descriptor == kUnusedContext) continue;
+    if (descriptor == kStoredTable) {
+      StoredTable table;
+      if (!read_table(in, table) || !table_frequencies(table, frequencies[c])) return false;
+      any_stored = true;
+    } else if (descriptor >= kFamilySize) {
+      return false;
+    }
+    reader.table[c] = descriptor;
+  }
+  reader.shifts.context_count = std::max(1, described);
+  if (any_stored) {
+    DecodeSlots* slots = slots_.reserve(kFamilySize + kMaxContexts);
+    for (int c = 0; c < kMaxContexts; ++c) {  // those not described count as member 0
+      const std::uint8_t member = reader.table[c];
+      if (member == kStoredTable) {
+        reader.table[c] = static_cast<std::uint8_t>(kFamilySize + c);
+        build_decode_slots(frequencies[c], slots[kFamilySize + c]);
+      } else if (!copied_[member]) {
+        slots[member] = members.decode[member];
+        copied_[member] = true;
+      }
+    }
+    reader.tables = slots;
+  }
+  const std::size_t lanes = std::size_t{1} << log_lanes;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    reader.states[lane] = in.read<std::uint32_t>();
+    if (reader.states[lane] < kRansLow || reader.states[lane] >> 31 != 0) return false;
+  }
+  const std::span<const std::uint8_t> words = in.read_rest();
+  if (!in.ok() || words.size() % 2 != 0) return false;
+  reader.lanes = lanes;
+  reader.next = words.data();
+  reader.end = words.data() + words.size();
+  if (words.size() < RansReader::kMargin) {
+    reader.refill();
+  } else {
+    reader.limit = reader.end - RansReader::kMargin;
+  }
+  return true;
+}
+
+template <class Q>
+bool ContextRansDecoder::decode(const std::uint8_t* contexts, std::size_t count, Q* residuals) {
+  if (count == 0) return true;
+  if (reader_.lanes == 0) return false;
+  return context_rans_kernels<Q>(target_).decode(reader_, contexts, count, residuals);
+}
+
+bool ContextRansDecoder::finish() const {
+  if (reader_.next != reader_.end) return false;
+  for (std::size_t lane = 0; lane < reader_.lanes; ++lane) {
+    if (reader_.states[lane] != kRansLow) return false;
+  }
+  return true;
+}
+
+template <class Q>
+const ContextRansKernels<Q>& context_rans_reference() {
+  static constexpr ContextRansKernels<Q> kernels{tokenize<Q>, encode_segment<Q>, decode_piece<Q>};
+  return kernels;
+}
+
+#define FIRN_INSTANTIATE(Q)                                                                   \
+  template std::size_t ContextRansEncoder::encode(const Q*, const std::uint8_t*, std::size_t, \
+                                                  std::span<const std::size_t>, simd::Target, \
+                                                  std::uint8_t*);                             \
+  template bool ContextRansDecoder::decode(const std::uint8_t*, std::size_t, Q*);             \
+  template const ContextRansKernels<Q>& context_rans_reference();                             \
+  template void encode_group(RansWriter&, const Q*, const std::uint8_t*, const std::int8_t*,  \
+                             std::size_t);                                                    \
+  template bool decode_group(RansReader&, const std::uint8_t*, std::size_t, Q*);              \
+  template bool decode_raw_bits(RansReader&, const std::uint8_t*, const std::int32_t*,        \
+                                std::size_t, Q*);
+FIRN_INSTANTIATE(std::int32_t)
+FIRN_INSTANTIATE(std::int64_t)
+#undef FIRN_INSTANTIATE
+
+}  // namespace firn::encode

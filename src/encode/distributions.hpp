@@ -1,0 +1,70 @@
+// The static family of two-sided distributions over residual tokens, and the tables that the rANS
+// coder derives from any distribution. Everything here is part of the format: docs/format.md,
+// "Context rANS section". Only IEEE + - * / and square roots, so every machine builds the same.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace firn::encode {
+
+// Frequencies of a distribution sum to 2^kProbabilityBits. 12 bits: 13 would gain 0.03 %, and one
+// decoding slot (token, frequency, offset) would no longer fit 32 bits; 11 would lose 0.05 %.
+inline constexpr int kProbabilityBits = 12;
+inline constexpr std::uint32_t kProbabilityScale = 1u << kProbabilityBits;
+
+// A token is a signed number: |token| < 16 is that magnitude; 16 to 31 are two classes an octave
+// (16..23, 24..31, 32..47, ... 3072..4095), whose members are told apart by extra raw bits; -32
+// escapes to a magnitude that is written raw. Tables are indexed by token + 32.
+inline constexpr int kDirectTokens = 16;
+inline constexpr int kMaxToken = 31;
+inline constexpr int kEscapeToken = -32;
+inline constexpr int kTokenCount = 64;
+inline constexpr std::size_t token_index(int token) { return static_cast<std::size_t>(token + 32); }
+
+// Extra bits of the class with this |token|, and its smallest magnitude.
+inline constexpr int extra_bits(int magnitude_token) {
+  return magnitude_token < kDirectTokens ? 0 : 3 + (magnitude_token - kDirectTokens) / 2;
+}
+inline constexpr std::uint32_t first_magnitude(int magnitude_token) {
+  return magnitude_token < kDirectTokens ? static_cast<std::uint32_t>(magnitude_token)
+                                         : (2u + static_cast<std::uint32_t>(magnitude_token & 1))
+                                               << extra_bits(magnitude_token);
+}
+
+// By token_index. The escape is always present, so no frequency reaches 2^kProbabilityBits.
+using Frequencies = std::array<std::uint16_t, kTokenCount>;
+
+// One slot: bits 0-11 slot minus the token's first slot, 12-23 its frequency, 24-31 the token.
+using DecodeSlot = std::uint32_t;
+using DecodeSlots = std::array<DecodeSlot, kProbabilityScale>;
+
+// state -> state + bias + complement * ((state * reciprocal) >> 32 >> shift), exact below 2^31.
+struct EncodeToken {
+  std::uint32_t reciprocal;
+  std::uint32_t packed;  // bits 0-12 bias, 13-24 complement, 25-28 shift, 31 token absent
+};
+using EncodeTokens = std::array<EncodeToken, kTokenCount>;
+inline constexpr std::uint32_t kTokenAbsent = 1u << 31;
+
+// What each token costs, in 1/256 bit; an absent one pays for its escape instead of extra bits.
+using TokenCosts = std::array<std::uint16_t, kTokenCount>;
+
+void build_decode_slots(const Frequencies& frequencies, DecodeSlots& slots);
+void build_encode_tokens(const Frequencies& frequencies, EncodeTokens& tokens);
+void build_token_costs(const Frequencies& frequencies, TokenCosts& costs);
+
+inline constexpr int kFamilySize = 106;
+
+struct Family {
+  std::array<Frequencies, kFamilySize> frequencies;
+  std::array<TokenCosts, kFamilySize> costs;
+  alignas(64) std::array<EncodeTokens, kFamilySize> encode;
+  alignas(64) std::array<DecodeSlots, kFamilySize> decode;
+};
+
+// Built on first use (under a millisecond), constant afterwards; safe from any thread.
+const Family& family();
+
+}  // namespace firn::encode

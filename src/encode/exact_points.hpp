@@ -1,0 +1,53 @@
+// The points of a chunk that keep their bits: NaN, infinities, fill values and values that
+// quantisation cannot hold within the bound. A bit map says which, a list holds their bits.
+//
+// The map is stored as its difference (exclusive or) from itself one plane or row back, so that
+// coastlines cost little and what repeats from plane to plane almost nothing. Layout:
+// docs/format.md, "Exact points".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.hpp"
+#include "base/scratch.hpp"
+#include "encode/lossless.hpp"
+
+namespace firn::encode {
+
+// One bit a value, least significant first, in 64-bit words.
+class BitMap {
+ public:
+  void reset(std::size_t bits);
+  void set(std::size_t i) { words_.data()[i >> 6] |= std::uint64_t{1} << (i & 63); }
+  bool test(std::size_t i) const { return words_.data()[i >> 6] >> (i & 63) & 1; }
+  std::size_t bits() const { return bits_; }
+  std::size_t word_count() const { return (bits_ + 63) / 64; }
+  std::uint64_t* words() { return words_.data(); }
+  const std::uint64_t* words() const { return words_.data(); }
+  std::size_t count() const;
+
+ private:
+  ScratchArray<std::uint64_t> words_;
+  std::size_t bits_ = 0;
+};
+
+struct ExactPointsScratch {
+  ScratchArray<std::uint64_t> words;
+  ScratchArray<std::uint8_t> bytes;
+};
+
+std::size_t exact_points_capacity(std::size_t values, std::size_t exact_bytes);
+
+// `lags`: distances at which the map may resemble itself, the row length first.
+void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
+                        std::span<const std::uint8_t> exact_bytes, Lossless& lossless,
+                        ExactPointsScratch& scratch, ByteWriter& out);
+
+// Fills the map (of map.bits() points) and `exact_bytes`. False: malformed.
+bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value_bytes,
+                       Lossless& lossless, ExactPointsScratch& scratch, BitMap& map,
+                       ScratchArray<std::uint8_t>& exact_bytes);
+
+}  // namespace firn::encode

@@ -1,0 +1,236 @@
+// Construction and serialisation of Huffman codes.
+#include "encode/huffman.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace firn::encode {
+namespace {
+
+// Lengths of an unrestricted Huffman code for ascending weights, in place (Moffat and Katajainen):
+// first parents, then depths of inner nodes, then depths of leaves.
+void minimum_redundancy(std::uint64_t* weight, int count) {
+  if (count == 1) {
+    weight[0] = 1;
+    return;
+  }
+  weight[0] += weight[1];
+  int root = 0, leaf = 2;
+  for (int next = 1; next < count - 1; ++next) {
+    if (leaf >= count || weight[root] < weight[leaf]) {
+      weight[next] = weight[root];
+      weight[root++] = next;
+    } else {
+      weight[next] = weight[leaf++];
+    }
+    if (leaf >= count || (root < next && weight[root] < weight[leaf])) {
+      weight[next] += weight[root];
+      weight[root++] = next;
+    } else {
+      weight[next] += weight[leaf++];
+    }
+  }
+  weight[count - 2] = 0;
+  for (int next = count - 3; next >= 0; --next) weight[next] = weight[weight[next]] + 1;
+  int available = 1, used = 0, depth = 0, next = count - 1;
+  root = count - 2;
+  while (available > 0) {
+    while (root >= 0 && static_cast<int>(weight[root]) == depth) {
+      ++used;
+      --root;
+    }
+    while (available > used) {
+      weight[next--] = depth;
+      --available;
+    }
+    available = 2 * used;
+    ++depth;
+    used = 0;
+  }
+}
+
+}  // namespace
+
+void build_code_lengths(std::span<const std::uint32_t> counts, std::uint8_t* lengths,
+                        ScratchArray<std::uint64_t>& scratch) {
+  const std::size_t symbols = counts.size();
+  std::uint64_t* order = scratch.reserve(2 * symbols);
+  std::uint64_t* weight = order + symbols;
+  int present = 0;
+  for (std::size_t s = 0; s < symbols; ++s) {
+    lengths[s] = 0;
+    if (counts[s] != 0) order[present++] = std::uint64_t{counts[s]} << 32 | s;
+  }
+  if (present == 0) return;
+  std::sort(order, order + present);
+  for (int i = 0; i < present; ++i) weight[i] = order[i] >> 32;
+  minimum_redundancy(weight, present);
+
+  // Number of codes of each length, those beyond the limit moved to it; then lengthen the
+  // longest codes below the limit until Kraft's sum is at most one again.
+  std::array<std::uint32_t, kMaxCodeBits + 1> of_length{};
+  std::uint64_t kraft = 0;
+  for (int i = 0; i < present; ++i) {
+    const int length = std::min<int>(static_cast<int>(weight[i]), kMaxCodeBits);
+    ++of_length[length];
+    kraft += std::uint64_t{1} << (kMaxCodeBits - length);
+  }
+  constexpr std::uint64_t kWhole = std::uint64_t{1} << kMaxCodeBits;
+  while (kraft > kWhole) {
+    int length = kMaxCodeBits - 1;
+    while (of_length[length] == 0) --length;
+    --of_length[length];
+    ++of_length[length + 1];
+    kraft -= std::uint64_t{1} << (kMaxCodeBits - length - 1);
+  }
+  // Give what is left to the longest codes that can use it, so that the code is complete.
+  for (int length = kMaxCodeBits; length > 1 && present > 1; --length) {
+    const std::uint64_t gain = std::uint64_t{1} << (kMaxCodeBits - length);
+    while (kWhole - kraft >= gain && of_length[length] > 0) {
+      --of_length[length];
+      ++of_length[length - 1];
+      kraft += gain;
+    }
+  }
+  int i = 0;
+  for (int length = kMaxCodeBits; length > 0; --length) {
+    for (std::uint32_t k = 0; k < of_length[length]; ++k) {
+      lengths[order[i++] & 0xFFFFFFFF] = static_cast<std::uint8_t>(length);
+    }
+  }
+}
+
+void write_code_lengths(std::span<const std::uint8_t> lengths, ByteWriter& out) {
+  int half = -1;
+  const auto put = [&](unsigned nibble) {
+    if (half < 0) {
+      half = static_cast<int>(nibble);
+    } else {
+      out.write<std::uint8_t>(static_cast<std::uint8_t>(half | nibble << 4));
+      half = -1;
+    }
+  };
+  for (std::size_t i = 0; i < lengths.size();) {
+    if (lengths[i] != 0) {
+      put(lengths[i++]);
+      continue;
+    }
+    std::size_t run = 1;
+    while (i + run < lengths.size() && lengths[i + run] == 0 && run < 256) ++run;
+    put(0);
+    put((run - 1) & 15);
+    put(static_cast<unsigned>(run - 1) >> 4);
+    i += run;
+  }
+  if (half >= 0) put(0);
+}
+
+bool read_code_lengths(ByteReader& in, std::span<std::uint8_t> lengths) {
+  int half = -1;
+  const auto get = [&]() -> unsigned {
+    if (half >= 0) {
+      const unsigned nibble = static_cast<unsigned>(half);
+      half = -1;
+      return nibble;
+    }
+    const unsigned byte = in.read<std::uint8_t>();
+    half = static_cast<int>(byte >> 4);
+    return byte & 15;
+  };
+  std::uint64_t kraft = 0;
+  std::size_t present = 0;
+  for (std::size_t i = 0; i < lengths.size();) {
+    if (!in.ok()) return false;
+    const unsigned length = get();
+    if (length != 0) {
+      lengths[i++] = static_cast<std::uint8_t>(length);
+      kraft += std::uint64_t{1} << (kMaxCodeBits - length);
+      ++present;
+      continue;
+    }
+    const unsigned low = get();
+    const std::size_t run = (low | get() << 4) + 1;
+    if (run > lengths.size() - i) return false;
+    std::fill_n(lengths.begin() + static_cast<std::ptrdiff_t>(i), run, std::uint8_t{0});
+    i += run;
+  }
+  if (!in.ok()) return false;
+  return kraft == std::uint64_t{1} << kMaxCodeBits || (present == 1 && kraft > 0);
+}
+
+namespace {
+
+struct Canonical {
+  std::array<std::uint32_t, kMaxCodeBits + 2> first_code{};
+  std::array<std::uint32_t, kMaxCodeBits + 2> first_index{};
+};
+
+Canonical canonical_order(std::span<const std::uint8_t> lengths) {
+  std::array<std::uint32_t, kMaxCodeBits + 2> of_length{};
+  for (const std::uint8_t length : lengths) ++of_length[length];
+  of_length[0] = 0;
+  Canonical order;
+  for (int length = 1; length <= kMaxCodeBits; ++length) {
+    order.first_code[length + 1] = (order.first_code[length] + of_length[length]) << 1;
+    order.first_index[length + 1] = order.first_index[length] + of_length[length];
+  }
+  return order;
+}
+
+std::uint32_t reversed(std::uint32_t code, int length) {
+  std::uint32_t result = 0;
+  for (int i = 0; i < length; ++i) result |= (code >> i & 1) << (length - 1 - i);
+  return result;
+}
+
+}  // namespace
+
+void build_encode_table(std::span<const std::uint8_t> lengths, EncodeTable* table) {
+  Canonical order = canonical_order(lengths);
+  for (std::size_t s = 0; s < lengths.size(); ++s) {
+    const int length = lengths[s];
+    table[s] = length == 0 ? 0
+                           : reversed(order.first_code[length]++, length) |
+                                 static_cast<std::uint32_t>(length) << 16;
+  }
+}
+
+void build_decode_table(std::span<const std::uint8_t> lengths, DecodeTable& table) {
+  const Canonical order = canonical_order(lengths);
+  table.first_code = order.first_code;
+  table.first_index = order.first_index;
+  Canonical next = order;
+  // Single-symbol entries first: count 1, or 0 where the code is longer than the lookup.
+  table.entries.fill(0);
+  constexpr std::size_t kSize = std::size_t{1} << kDecodeBits;
+  for (std::size_t s = 0; s < lengths.size(); ++s) {
+    const int length = lengths[s];
+    if (length == 0) continue;
+    table.sorted[next.first_index[length]++] = static_cast<std::uint16_t>(s);
+    const std::uint32_t code = reversed(next.first_code[length]++, length);
+    if (length > kDecodeBits) continue;
+    const std::uint64_t entry = s | std::uint64_t(length) << 48 | std::uint64_t{1} << 56;
+    for (std::size_t i = code; i < kSize; i += std::size_t{1} << length) table.entries[i] = entry;
+  }
+  // Then join up to three: the bits after the first code are an index of their own. Indices with
+  // more symbols only look at single-symbol entries of the copy below.
+  const auto single = table.entries;
+  for (std::size_t i = 0; i < kSize; ++i) {
+    std::uint64_t entry = single[i];
+    if (entry == 0) continue;
+    int bits = static_cast<int>(entry >> 48 & 0xFF);
+    std::uint64_t symbols = entry & 0xFFFF;
+    int count = 1;
+    while (count < 3) {
+      const std::uint64_t following = single[i >> bits];
+      const int length = static_cast<int>(following >> 48 & 0xFF);
+      if (following == 0 || bits + length > kDecodeBits) break;
+      symbols |= (following & 0xFFFF) << (16 * count);
+      bits += length;
+      ++count;
+    }
+    table.entries[i] = symbols | std::uint64_t(bits) << 48 | std::uint64_t(count) << 56;
+  }
+}
+
+}  // namespace firn::encode

@@ -1,0 +1,33 @@
+// zstd with contexts that are kept, for the parts of a chunk that are plain bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+struct ZSTD_CCtx_s;
+struct ZSTD_DCtx_s;
+
+namespace firn::encode {
+
+class Lossless {
+ public:
+  Lossless();
+  ~Lossless();
+  Lossless(Lossless&&) noexcept;
+  Lossless& operator=(Lossless&&) noexcept;
+
+  static std::size_t capacity(std::size_t size);
+  // Returns the bytes written; out has capacity(in.size()). 0 when zstd fails (out of memory).
+  std::size_t compress(std::span<const std::uint8_t> in, std::uint8_t* out, std::size_t room,
+                       int level);
+  // False unless `in` decodes to exactly out.size() bytes.
+  bool decompress(std::span<const std::uint8_t> in, std::span<std::uint8_t> out);
+
+ private:
+  ZSTD_CCtx_s* compressor_ = nullptr;
+  ZSTD_DCtx_s* decompressor_ = nullptr;
+};
+
+}  // namespace firn::encode

@@ -1,0 +1,118 @@
+#include "engine/compare.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/geometry.hpp"
+
+namespace firn::engine {
+namespace {
+
+template <class T>
+struct Piece {
+  std::uint64_t count = 0, exact = 0, violations = 0;
+  std::uint64_t first_violation = std::numeric_limits<std::uint64_t>::max();
+  double max_error = 0, squares = 0;
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+
+  void add(T original, T decoded, double bound, T fill, std::uint64_t index) {
+    ++count;
+    bool good;
+    if (!std::isfinite(original) || original == fill) {
+      ++exact;
+      good = std::memcmp(&original, &decoded, sizeof(T)) == 0;
+    } else {
+      // In long double the difference of two doubles is compared without rounding that matters.
+      const long double error = std::fabs(static_cast<long double>(decoded) - original);
+      good = error <= static_cast<long double>(bound);
+      max_error = std::isnan(static_cast<double>(error))
+                      ? std::numeric_limits<double>::infinity()
+                      : std::max(max_error, static_cast<double>(error));
+      squares += static_cast<double>(error) * static_cast<double>(error);
+      low = std::min(low, static_cast<double>(original));
+      high = std::max(high, static_cast<double>(original));
+    }
+    if (!good) {
+      ++violations;
+      first_violation = std::min(first_violation, index);
+    }
+  }
+  void add(const Piece& other) {
+    count += other.count;
+    exact += other.exact;
+    violations += other.violations;
+    first_violation = std::min(first_violation, other.first_violation);
+    max_error = std::max(max_error, other.max_error);
+    squares += other.squares;
+    low = std::min(low, other.low);
+    high = std::max(high, other.high);
+  }
+};
+
+template <class T>
+Comparison compare_as(const ArrayView& original, const ArrayView& decoded, double bound_abs,
+                      std::optional<double> fill, Workers& workers) {
+  constexpr std::uint64_t kPieceValues = 1 << 18;
+  const Shape& shape = original.shape;
+  const auto a_strides = original.strides ? *original.strides : contiguous_strides(shape);
+  const auto b_strides = decoded.strides ? *decoded.strides : contiguous_strides(shape);
+  const auto index_strides = contiguous_strides(shape);
+  const Shape piece_shape = choose_slab(shape, kPieceValues);
+  const Grid grid(shape, piece_shape);
+  const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
+  std::vector<Piece<T>> pieces(static_cast<std::size_t>(grid.count()));
+  workers.for_each(grid.count(), [&](std::uint64_t number, pipelines::Workspace&) {
+    Piece<T>& piece = pieces[static_cast<std::size_t>(number)];
+    const Region region = grid.region(number);
+    std::array<std::uint64_t, kMaxRank> at{};
+    const int last = shape.rank - 1;
+    for (;;) {
+      std::int64_t a = 0, b = 0, index = 0;
+      for (int k = 0; k <= last; ++k) {
+        const auto position = static_cast<std::int64_t>(region.origin[k] + at[k]);
+        a += position * a_strides[k];
+        b += position * b_strides[k];
+        index += position * index_strides[k];
+      }
+      for (std::uint64_t i = 0; i < region.shape.extents[last]; ++i) {
+        const auto step = static_cast<std::int64_t>(i);
+        piece.add(static_cast<const T*>(original.data)[a + step * a_strides[last]],
+                  static_cast<const T*>(decoded.data)[b + step * b_strides[last]], bound_abs,
+                  fill_value, static_cast<std::uint64_t>(index + step));
+      }
+      int k = last - 1;
+      while (k >= 0 && at[k] + 1 == region.shape.extents[k]) at[k--] = 0;
+      if (k < 0) break;
+      ++at[k];
+    }
+    return true;
+  });
+  Piece<T> all;
+  for (const Piece<T>& piece : pieces) all.add(piece);
+  Comparison result;
+  result.count = all.count;
+  result.exact_count = all.exact;
+  result.violations = all.violations;
+  result.first_violation = all.violations != 0 ? all.first_violation : 0;
+  result.max_abs_error = all.max_error;
+  result.value_range = all.high >= all.low ? all.high - all.low : 0;
+  const std::uint64_t finite = all.count - all.exact;
+  result.mean_squared_error = finite == 0 ? 0 : all.squares / static_cast<double>(finite);
+  result.psnr_db = result.mean_squared_error == 0 ? std::numeric_limits<double>::infinity()
+                                                  : 20 * std::log10(result.value_range) -
+                                                        10 * std::log10(result.mean_squared_error);
+  return result;
+}
+
+}  // namespace
+
+Comparison compare(const ArrayView& original, const ArrayView& decoded, double bound_abs,
+                   std::optional<double> fill, Workers& workers) {
+  return original.type == Type::f32
+             ? compare_as<float>(original, decoded, bound_abs, fill, workers)
+             : compare_as<double>(original, decoded, bound_abs, fill, workers);
+}
+
+}  // namespace firn::engine

@@ -1,0 +1,129 @@
+#include "engine/compress.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "engine/progress.hpp"
+
+namespace firn::engine {
+
+std::uint8_t* Output::reserve(std::size_t bytes) {
+  if (buffer_ == nullptr) return room_ - size_ >= bytes ? data_ + size_ : nullptr;
+  if (buffer_->size() - size_ < bytes) {
+    // Grows by half, so that a long stream is copied a few times at most.
+    const std::size_t wanted = size_ + bytes;
+    if (!buffer_->resize(wanted + wanted / 2)) throw std::bad_alloc();
+  }
+  return buffer_->data() + size_;
+}
+
+void Output::finish() {
+  if (buffer_ != nullptr) buffer_->resize(size_);
+}
+
+std::uint64_t worst_case_size(const plan::Plan& plan) {
+  const Grid grid(plan.header.shape, plan.header.chunk);
+  return container::kMaxHeaderBytes + plan.header.shape.count() * size_of(plan.header.type) +
+         grid.count() * container::kMaxRecordOverhead + container::kMaxIndexOverhead;
+}
+
+namespace {
+
+Error too_small(const Output& output) {
+  return {ErrorCode::buffer_too_small,
+          "the output buffer is full after " + std::to_string(output.size()) +
+              " bytes; worst_case_size() tells how much always suffices"};
+}
+
+// Encodes a chunk as a whole record at `to`, which has record_capacity() bytes.
+template <class T>
+std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
+                          const plan::Plan& plan, const Region& region, std::uint64_t number,
+                          pipelines::Workspace& workspace, std::uint8_t* to) {
+  const Box<const T> box(static_cast<const T*>(array.data), strides, region);
+  const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
+  const pipelines::Encoded encoded = pipelines::encode<T>(
+      box, plan.parameters, workspace, to + container::record_head_bytes(raw_bytes));
+  return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error, encoded.size,
+                                  plan.header, number);
+}
+
+}  // namespace
+
+Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
+                Workers& workers, CompressScratch& scratch, Output& output) {
+  std::uint8_t header_bytes[container::kMaxHeaderBytes];
+  ByteWriter header_writer(header_bytes);
+  container::write_header(plan.header, header_writer);
+  const auto append = [&](const std::uint8_t* bytes, std::size_t size) {
+    std::uint8_t* to = output.reserve(size);
+    if (to == nullptr) return false;
+    std::memcpy(to, bytes, size);
+    output.commit(size);
+    return true;
+  };
+  if (!append(header_bytes, header_writer.size())) return too_small(output);
+
+  const Grid grid(plan.header.shape, plan.header.chunk);
+  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
+  const std::size_t capacity =
+      container::kMaxRecordOverhead +
+      pipelines::payload_capacity(static_cast<std::size_t>(plan.header.chunk.count()), array.type);
+  Progress progress(execution, array.shape.count() * size_of(array.type));
+  scratch.entries.clear();
+  const auto encode = [&](std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
+    const Region region = grid.region(number);
+    return array.type == Type::f32
+               ? encode_record<float>(array, strides, plan, region, number, workspace, to)
+               : encode_record<double>(array, strides, plan, region, number, workspace, to);
+  };
+  // The error's place in a record is fixed; the index repeats it.
+  const auto note = [&](std::uint64_t number, const std::uint8_t* record, std::size_t size) {
+    scratch.entries.push_back({output.size() - size, size, load_le<std::uint16_t>(record + 1)});
+    return progress.add(grid.region(number).shape.count() * size_of(array.type));
+  };
+
+  bool room = true;
+  if (workers.threads() == 1 || grid.count() == 1) {
+    pipelines::Workspace& workspace = workers.workspace(0);
+    for (std::uint64_t number = 0; number < grid.count(); ++number) {
+      std::uint8_t* to = output.reserve(capacity);
+      const bool direct = to != nullptr;
+      if (!direct) to = workspace.output.reserve(capacity);
+      const std::size_t size = encode(number, workspace, to);
+      if (direct) {
+        output.commit(size);
+      } else if (!append(to, size)) {
+        return too_small(output);
+      }
+      if (!note(number, to, size)) break;
+    }
+  } else {
+    scratch.slots.resize(workers.slots());
+    scratch.slot_sizes.resize(workers.slots());
+    workers.ordered(
+        grid.count(),
+        [&](std::uint64_t number, std::size_t slot, pipelines::Workspace& workspace) {
+          scratch.slot_sizes[slot] =
+              encode(number, workspace, scratch.slots[slot].reserve(capacity));
+        },
+        [&](std::uint64_t number, std::size_t slot) {
+          const std::uint8_t* record = scratch.slots[slot].data();
+          room = append(record, scratch.slot_sizes[slot]);
+          return room && note(number, record, scratch.slot_sizes[slot]);
+        });
+  }
+  if (!room) return too_small(output);
+  if (progress.cancelled()) return Progress::error();
+
+  if (grid.count() > 1) {
+    ByteWriter tail(
+        scratch.tail.reserve(container::kMaxIndexOverhead + grid.count() * (kMaxVarintBytes + 2)));
+    container::write_index(scratch.entries, plan.header, tail);
+    if (!append(scratch.tail.data(), tail.size())) return too_small(output);
+  }
+  output.finish();
+  return std::monostate{};
+}
+
+}  // namespace firn::engine

@@ -1,0 +1,46 @@
+// From an array to a stream: the chunk loop, with its output in memory.
+#pragma once
+
+#include <firn/firn.hpp>
+#include <vector>
+
+#include "base/scratch.hpp"
+#include "container/records.hpp"
+#include "engine/workers.hpp"
+#include "plan/plan.hpp"
+
+namespace firn::engine {
+
+// Memory that a stream is written to: the caller's, or a Buffer that grows.
+class Output {
+ public:
+  explicit Output(std::span<std::uint8_t> memory) : data_(memory.data()), room_(memory.size()) {}
+  explicit Output(Buffer* buffer) : buffer_(buffer) {}
+
+  // At least `bytes` at the end of what was written, or null.
+  std::uint8_t* reserve(std::size_t bytes);
+  void commit(std::size_t bytes) { size_ += bytes; }
+  std::size_t size() const { return size_; }
+  bool fixed() const { return buffer_ == nullptr; }
+  void finish();
+
+ private:
+  Buffer* buffer_ = nullptr;
+  std::uint8_t* data_ = nullptr;
+  std::size_t room_ = 0;
+  std::size_t size_ = 0;
+};
+
+struct CompressScratch {
+  std::vector<container::RecordTable::Entry> entries;
+  std::vector<ScratchArray<std::uint8_t>> slots;
+  std::vector<std::size_t> slot_sizes;
+  ScratchArray<std::uint8_t> tail;
+};
+
+Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
+                Workers& workers, CompressScratch& scratch, Output& output);
+
+std::uint64_t worst_case_size(const plan::Plan& plan);
+
+}  // namespace firn::engine

@@ -1,0 +1,33 @@
+// From a stream to an array, a region of it, or what can be saved of it.
+#pragma once
+
+#include <firn/firn.hpp>
+#include <functional>
+#include <vector>
+
+#include "container/records.hpp"
+#include "engine/workers.hpp"
+#include "pipelines/pipeline.hpp"
+
+namespace firn::engine {
+
+// A stream whose header has been read and whose records have been looked for.
+struct OpenStream {
+  std::span<const std::uint8_t> bytes;
+  container::Header header;
+  Grid grid;
+  container::RecordTable records;
+};
+Result<OpenStream> open_stream(std::span<const std::uint8_t> bytes);
+
+// The message about a chunk: which one, where it lies, what is wrong.
+Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& error);
+
+pipelines::Parameters parameters_of(const container::Header& header);
+
+// Decodes the region's chunks into `out`, which has its shape. With `damages`, failed chunks are
+// set to NaN and listed there instead of ending the work.
+Status decompress(const OpenStream& stream, const Region& region, const MutableArrayView& out,
+                  const Execution& execution, Workers& workers, std::vector<Damage>* damages);
+
+}  // namespace firn::engine

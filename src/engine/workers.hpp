@@ -1,0 +1,107 @@
+// The parallel loops of the library: over chunks in any order, and over chunks whose results are
+// taken in order. One thread runs in the caller's, without TBB and without allocating.
+#pragma once
+
+#include <tbb/parallel_for.h>
+#include <tbb/parallel_pipeline.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "pipelines/workspace.hpp"
+
+namespace firn::engine {
+
+class Workers {
+ public:
+  // 0: all cores.
+  explicit Workers(int threads)
+      : threads_(threads > 0 ? threads : tbb::this_task_arena::max_concurrency()),
+        workspaces_(static_cast<std::size_t>(threads_)) {}
+
+  int threads() const { return threads_; }
+  // Chunks whose encoded bytes may wait to be written, at most.
+  std::size_t slots() const { return 2 * static_cast<std::size_t>(threads_); }
+
+  pipelines::Workspace& workspace(int thread) {
+    auto& workspace = workspaces_[static_cast<std::size_t>(thread)];
+    if (!workspace) workspace = std::make_unique<pipelines::Workspace>();
+    return *workspace;
+  }
+
+  // work(number, workspace) for numbers [0, count), stopping early once it returns false.
+  template <class Work>
+  void for_each(std::uint64_t count, Work work) {
+    if (threads_ == 1 || count <= 1) {
+      for (std::uint64_t i = 0; i < count; ++i) {
+        if (!work(i, workspace(0))) return;
+      }
+      return;
+    }
+    std::atomic<bool> stop{false};
+    arena().execute([&] {
+      tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count, 1),
+                        [&](const tbb::blocked_range<std::uint64_t>& range) {
+                          for (std::uint64_t i = range.begin(); i < range.end(); ++i) {
+                            if (stop.load(std::memory_order_relaxed)) return;
+                            if (!work(i, workspace(tbb::this_task_arena::current_thread_index()))) {
+                              stop.store(true, std::memory_order_relaxed);
+                            }
+                          }
+                        });
+    });
+  }
+
+  // make(number, slot, workspace) in parallel, then take(number, slot) in order of the numbers;
+  // a slot is free again when its number has been taken. take stops the loop by returning false.
+  template <class Make, class Take>
+  void ordered(std::uint64_t count, Make make, Take take) {
+    std::uint64_t next = 0;
+    std::atomic<bool> stop{false};
+    const std::size_t slot_count = slots();
+    arena().execute([&] {
+      tbb::parallel_pipeline(
+          slot_count, tbb::make_filter<void, std::uint64_t>(
+                          tbb::filter_mode::serial_in_order,
+                          [&](tbb::flow_control& control) -> std::uint64_t {
+                            if (next == count || stop.load(std::memory_order_relaxed)) {
+                              control.stop();
+                              return 0;
+                            }
+                            return next++;
+                          }) &
+                          tbb::make_filter<std::uint64_t, std::uint64_t>(
+                              tbb::filter_mode::parallel,
+                              [&](std::uint64_t number) {
+                                if (!stop.load(std::memory_order_relaxed)) {
+                                  make(number, static_cast<std::size_t>(number % slot_count),
+                                       workspace(tbb::this_task_arena::current_thread_index()));
+                                }
+                                return number;
+                              }) &
+                          tbb::make_filter<std::uint64_t, void>(
+                              tbb::filter_mode::serial_in_order, [&](std::uint64_t number) {
+                                if (stop.load(std::memory_order_relaxed)) return;
+                                if (!take(number, static_cast<std::size_t>(number % slot_count))) {
+                                  stop.store(true, std::memory_order_relaxed);
+                                }
+                              }));
+    });
+  }
+
+ private:
+  tbb::task_arena& arena() {
+    if (!arena_) arena_ = std::make_unique<tbb::task_arena>(threads_);
+    return *arena_;
+  }
+
+  int threads_;
+  std::vector<std::unique_ptr<pipelines::Workspace>> workspaces_;
+  std::unique_ptr<tbb::task_arena> arena_;
+};
+
+}  // namespace firn::engine

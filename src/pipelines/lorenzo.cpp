@@ -1,0 +1,295 @@
+#include "pipelines/lorenzo.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "container/format.hpp"
+#include "encode/huffman.hpp"
+#include "encode/residual_symbols.hpp"
+#include "pipelines/quantized_chunk.hpp"
+
+namespace firn::pipelines {
+namespace {
+
+// Residuals are made and used in pieces that stay in the L1 cache.
+constexpr std::size_t kPiece = 2048;
+
+// Huffman spends at least one bit a value; below this many zstd finds the long runs behind it.
+constexpr std::size_t kZstdBelowBitsPerValue = 3;
+constexpr int kZstdLevel = 1;
+
+// The smallest range that leaves about 1 residual in 256 of a sample outside.
+template <class Q>
+int choose_range(const Q* codes, std::size_t count, const predict::Lags& lags,
+                 Workspace& workspace) {
+  constexpr std::size_t kPieces = 16, kLength = 128;
+  const auto& kernels = predict::kernels<Q>(workspace.target);
+  std::array<std::size_t, 66> of_width{};
+  std::size_t sampled = 0;
+  Q residuals[kLength];
+  for (std::size_t piece = 0; piece < kPieces; ++piece) {
+    const std::size_t length = std::min(kLength, count);
+    const std::size_t begin = (count - length) * (2 * piece + 1) / (2 * kPieces);
+    kernels.difference(codes + begin, length, lags, residuals);
+    for (std::size_t i = 0; i < length; ++i) {
+      const auto r = static_cast<std::uint64_t>(static_cast<std::int64_t>(residuals[i]));
+      ++of_width[static_cast<std::size_t>(std::bit_width(residuals[i] < 0 ? ~r : r))];
+    }
+    sampled += length;
+  }
+  std::size_t outside = sampled;
+  for (int width = 0; width < encode::kMaxRangeLog2; ++width) {
+    outside -= of_width[static_cast<std::size_t>(width)];
+    if (outside * 256 <= sampled) return std::max(width, encode::kMinRangeLog2);
+  }
+  return encode::kMaxRangeLog2;
+}
+
+// Symbols of all points that are not exact; returns how many.
+template <class Q>
+std::size_t make_symbols(const Q* codes, std::size_t count, const predict::Lags& lags,
+                         int range_log2, std::size_t exact_count, Workspace& workspace,
+                         std::size_t* extra_bytes) {
+  const auto& difference = predict::kernels<Q>(workspace.target);
+  const auto& to_symbols = encode::symbol_kernels<Q>(workspace.target);
+  encode::ExtraBitsWriter extra(workspace.extra.reserve(encode::max_extra_bytes<Q>(count)));
+  std::uint16_t* symbols = workspace.symbols.reserve(count + 64);
+  const unsigned alphabet = encode::alphabet_size(range_log2);
+  std::uint32_t* histogram = workspace.histogram.reserve(4 * alphabet);
+  std::memset(histogram, 0, 4 * alphabet * sizeof(std::uint32_t));
+  Q residuals[kPiece];
+  std::size_t made = 0;
+  for (std::size_t begin = 0; begin < count; begin += kPiece) {
+    std::size_t length = std::min(kPiece, count - begin);
+    difference.difference(codes + begin, length, lags, residuals);
+    if (exact_count != 0) {
+      std::size_t kept = 0;
+      for (std::size_t i = 0; i < length; ++i) {
+        residuals[kept] = residuals[i];
+        kept += !workspace.exact_map.test(begin + i);
+      }
+      length = kept;
+    }
+    std::uint16_t* out = symbols + made;
+    to_symbols.to_symbols(residuals, length, range_log2, out, extra);
+    // Four histograms, so that equal neighbours do not wait for each other.
+    std::size_t i = 0;
+    for (; i + 4 <= length; i += 4) {
+      ++histogram[out[i]];
+      ++histogram[alphabet + out[i + 1]];
+      ++histogram[2 * alphabet + out[i + 2]];
+      ++histogram[3 * alphabet + out[i + 3]];
+    }
+    for (; i < length; ++i) ++histogram[out[i]];
+    made += length;
+  }
+  for (unsigned s = 0; s < alphabet; ++s) {
+    histogram[s] +=
+        histogram[alphabet + s] + histogram[2 * alphabet + s] + histogram[3 * alphabet + s];
+  }
+  *extra_bytes = extra.finish();
+  return made;
+}
+
+void write_symbols(const std::uint16_t* symbols, std::size_t count, int range_log2,
+                   std::size_t extra_bytes, Workspace& workspace, ByteWriter& out) {
+  const unsigned alphabet = encode::alphabet_size(range_log2);
+  const std::uint32_t* histogram = workspace.histogram.data();
+  out.write<std::uint8_t>(static_cast<std::uint8_t>(range_log2));
+  out.write_varint(extra_bytes);
+  out.write_bytes({workspace.extra.data(), extra_bytes});
+  const auto present = static_cast<unsigned>(
+      alphabet - static_cast<unsigned>(std::count(histogram, histogram + alphabet, 0u)));
+  if (present <= 1) {
+    out.write<std::uint8_t>(format::kSymbolsSingle);
+    out.write<std::uint16_t>(count == 0 ? std::uint16_t{0} : symbols[0]);
+    return;
+  }
+  std::uint8_t* lengths = workspace.code_lengths.reserve(alphabet);
+  encode::build_code_lengths({histogram, alphabet}, lengths, workspace.huffman_build);
+  encode::EncodeTable* table = workspace.encode_table.reserve(alphabet);
+  encode::build_encode_table({lengths, alphabet}, table);
+
+  std::uint8_t* const mode = out.here();
+  out.write<std::uint8_t>(format::kSymbolsHuffman);
+  encode::write_code_lengths({lengths, alphabet}, out);
+  const std::size_t room = encode::huffman_capacity(count);
+  std::uint8_t* scratch = workspace.streams.reserve(room);
+  std::uint8_t* const streams = out.here();
+  std::uint8_t* const end =
+      encode::huffman_kernels(workspace.target).encode(symbols, count, table, streams, scratch);
+  const auto size = static_cast<std::size_t>(end - streams);
+  if (size * 8 < count * kZstdBelowBitsPerValue) {
+    std::uint8_t* packed = workspace.streams.reserve(encode::Lossless::capacity(size));
+    const std::size_t packed_size =
+        workspace.lossless.compress({streams, size}, packed, workspace.streams.size(), kZstdLevel);
+    if (packed_size != 0 && packed_size + packed_size / 32 + kMaxVarintBytes < size) {
+      *mode = format::kSymbolsHuffmanZstd;
+      out.write_varint(size);
+      out.write_bytes({packed, packed_size});
+      return;
+    }
+  }
+  out.advance(size);
+}
+
+// Symbols into the workspace. False: malformed.
+bool read_symbols(ByteReader& in, std::size_t count, Workspace& workspace, int* range_log2,
+                  std::span<const std::uint8_t>* extra) {
+  *range_log2 = in.read<std::uint8_t>();
+  *extra = in.read_bytes(in.read_varint());
+  const unsigned mode = in.read<std::uint8_t>();
+  if (!in.ok() || *range_log2 < encode::kMinRangeLog2 || *range_log2 > encode::kMaxRangeLog2) {
+    return false;
+  }
+  const unsigned alphabet = encode::alphabet_size(*range_log2);
+  std::uint16_t* symbols = workspace.symbols.reserve(count + 64);
+  if (mode == format::kSymbolsSingle) {
+    const std::uint16_t symbol = in.read<std::uint16_t>();
+    std::fill_n(symbols, count, symbol);
+    return in.ok() && symbol < alphabet;
+  }
+  if (mode > format::kSymbolsHuffmanZstd) return false;
+  std::uint8_t* lengths = workspace.code_lengths.reserve(alphabet);
+  if (!encode::read_code_lengths(in, {lengths, alphabet})) return false;
+  std::span<const std::uint8_t> streams;
+  if (mode == format::kSymbolsHuffmanZstd) {
+    const std::uint64_t size = in.read_varint();
+    if (!in.ok() || size > encode::huffman_capacity(count)) return false;
+    std::uint8_t* unpacked = workspace.streams.reserve(size + 1);
+    if (!workspace.lossless.decompress(in.read_rest(),
+                                       {unpacked, static_cast<std::size_t>(size)})) {
+      return false;
+    }
+    streams = {unpacked, static_cast<std::size_t>(size)};
+  } else {
+    streams = in.read_rest();
+  }
+  encode::DecodeTable& table = *workspace.decode_table.reserve(1);
+  encode::build_decode_table({lengths, alphabet}, table);
+  return encode::huffman_kernels(workspace.target).decode(streams, table, count, symbols);
+}
+
+template <class T, class Q>
+QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
+                          Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+  QuantizedChunk<T, Q> quantized;
+  const QuantizeOutcome outcome = quantize_chunk<T, Q>(chunk, parameters, workspace, &quantized);
+  if (outcome != QuantizeOutcome::done) return outcome;
+  PayloadHead head;
+  head.wide = sizeof(Q) == 8;
+  head.base = quantized.base;
+  head.exact_count = quantized.exact_count;
+  head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
+                              predict::kMaxLags, workspace);
+  const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
+  if (head.exact_count != 0) fill_exact(lags, workspace.exact_map, quantized);
+  const int range_log2 = choose_range(quantized.codes, quantized.count, lags, workspace);
+  std::size_t extra_bytes = 0;
+  const std::size_t symbols = make_symbols(quantized.codes, quantized.count, lags, range_log2,
+                                           quantized.exact_count, workspace, &extra_bytes);
+  ByteWriter writer(out);
+  write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
+  write_symbols(workspace.symbols.data(), symbols, range_log2, extra_bytes, workspace, writer);
+  encoded->pipeline = Pipeline::lorenzo;
+  encoded->size = writer.size();
+  encoded->max_error = quantized.max_error;
+  return outcome;
+}
+
+template <class T, class Q>
+bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parameters,
+               const Box<T>& chunk, Workspace& workspace) {
+  const std::size_t count = chunk.count();
+  int range_log2 = 0;
+  std::span<const std::uint8_t> extra_bytes;
+  if (!read_symbols(in, count - head.exact_count, workspace, &range_log2, &extra_bytes)) {
+    return false;
+  }
+  const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
+  const auto& difference = predict::kernels<Q>(workspace.target);
+  const auto& to_residuals = encode::symbol_kernels<Q>(workspace.target);
+  Q* codes = reserve_codes<Q>(count, history_room(chunk.rank(), chunk.extents()), workspace);
+  encode::ExtraBitsReader extra(extra_bytes);
+  predict::Carry<Q> carry;
+  Q residuals[kPiece];
+  const std::uint16_t* symbols = workspace.symbols.data();
+  for (std::size_t begin = 0; begin < count; begin += kPiece) {
+    const std::size_t length = std::min(kPiece, count - begin);
+    std::size_t kept = length;
+    if (head.exact_count != 0) {
+      kept = 0;
+      for (std::size_t i = 0; i < length; ++i) kept += !workspace.exact_map.test(begin + i);
+    }
+    to_residuals.to_residuals(symbols, kept, range_log2, extra, residuals);
+    symbols += kept;
+    // Spread over the points that are not exact, from the end; exact ones get 0.
+    for (std::size_t i = length; kept < i;) {
+      --i;
+      residuals[i] = workspace.exact_map.test(begin + i) ? Q{0} : residuals[--kept];
+    }
+    difference.reconstruct(residuals, length, lags, carry, codes + begin);
+  }
+  if (!extra.ok()) return false;
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), scale.step, head.exact_count, chunk,
+                      workspace);
+  return true;
+}
+
+}  // namespace
+
+std::size_t lorenzo_capacity(std::size_t count, std::size_t value_bytes) {
+  return payload_head_capacity(count, count * value_bytes) + 64 + 2 * encode::kMaxHuffmanSymbols +
+         count * 8 + encode::huffman_capacity(count);
+}
+
+template <class T>
+bool encode_lorenzo(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+                    std::uint8_t* out, Encoded* encoded) {
+  QuantizeOutcome outcome = encode_as<T, std::int32_t>(chunk, parameters, workspace, out, encoded);
+  if constexpr (sizeof(T) == 8) {
+    if (outcome == QuantizeOutcome::needs_wide) {
+      outcome = encode_as<T, std::int64_t>(chunk, parameters, workspace, out, encoded);
+    }
+  }
+  return outcome == QuantizeOutcome::done;
+}
+template bool encode_lorenzo(const Box<const float>&, const Parameters&, Workspace&, std::uint8_t*,
+                             Encoded*);
+template bool encode_lorenzo(const Box<const double>&, const Parameters&, Workspace&, std::uint8_t*,
+                             Encoded*);
+
+template <class T>
+bool decode_lorenzo(std::span<const std::uint8_t> payload, const Parameters& parameters,
+                    const Box<T>& chunk, Workspace& workspace) {
+  ByteReader in(payload);
+  PayloadHead head;
+  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
+                         &head)) {
+    return false;
+  }
+  if constexpr (sizeof(T) == 8) {
+    if (head.wide) return decode_as<T, std::int64_t>(in, head, parameters, chunk, workspace);
+  }
+  return decode_as<T, std::int32_t>(in, head, parameters, chunk, workspace);
+}
+template bool decode_lorenzo(std::span<const std::uint8_t>, const Parameters&, const Box<float>&,
+                             Workspace&);
+template bool decode_lorenzo(std::span<const std::uint8_t>, const Parameters&, const Box<double>&,
+                             Workspace&);
+
+std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank) {
+  ByteReader in(payload);
+  const unsigned flags = in.read<std::uint8_t>();
+  Orders orders{};
+  if (!unpack_orders(in.read<std::uint8_t>(), rank, &orders)) return "damaged";
+  std::string text = "orders ";
+  for (int k = 0; k < rank; ++k) text += static_cast<char>('0' + orders[k]);
+  if ((flags & format::kWideCodes) != 0) text += ", 64-bit codes";
+  if ((flags & format::kHasExactPoints) != 0) text += ", exact points";
+  return text;
+}
+
+}  // namespace firn::pipelines

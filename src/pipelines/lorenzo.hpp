@@ -1,0 +1,19 @@
+// Pipeline `lorenzo`, after cuSZ: quantise first, differences of the integers along the axes,
+// canonical Huffman. Payload: docs/format.md, "lorenzo".
+#pragma once
+
+#include "pipelines/pipeline.hpp"
+
+namespace firn::pipelines {
+
+// False when the chunk is better stored losslessly.
+template <class T>
+bool encode_lorenzo(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+                    std::uint8_t* out, Encoded* encoded);
+template <class T>
+bool decode_lorenzo(std::span<const std::uint8_t> payload, const Parameters& parameters,
+                    const Box<T>& chunk, Workspace& workspace);
+std::size_t lorenzo_capacity(std::size_t count, std::size_t value_bytes);
+std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank);
+
+}  // namespace firn::pipelines

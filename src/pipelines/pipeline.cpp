@@ -1,0 +1,136 @@
+#include "pipelines/pipeline.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "encode/lossless.hpp"
+#include "pipelines/lorenzo.hpp"
+#include "pipelines/shuffle.hpp"
+
+namespace firn::pipelines {
+namespace {
+
+// All values have the same bits.
+template <class T>
+bool encode_constant(const Box<const T>& chunk, std::uint8_t* out, Encoded* encoded) {
+  const T* first = nullptr;
+  const bool constant = chunk.for_each_row([&](const T* row, std::size_t) {
+    if (first == nullptr) first = row;
+    for (std::size_t i = 0; i < chunk.row_length(); ++i) {
+      if (std::memcmp(&row[static_cast<std::int64_t>(i) * chunk.row_stride()], first, sizeof(T)) !=
+          0) {
+        return false;
+      }
+    }
+    return true;
+  });
+  if (!constant || first == nullptr) return false;
+  std::memcpy(out, first, sizeof(T));
+  *encoded = {Pipeline::constant, sizeof(T), 0};
+  return true;
+}
+
+template <class T>
+void encode_raw(const Box<const T>& chunk, std::uint8_t* out, Encoded* encoded) {
+  chunk.for_each_row([&](const T* row, std::size_t offset) {
+    std::uint8_t* to = out + offset * sizeof(T);
+    if (chunk.row_stride() == 1) {
+      std::memcpy(to, row, chunk.row_length() * sizeof(T));
+      return true;
+    }
+    for (std::size_t i = 0; i < chunk.row_length(); ++i) {
+      std::memcpy(to + i * sizeof(T), &row[static_cast<std::int64_t>(i) * chunk.row_stride()],
+                  sizeof(T));
+    }
+    return true;
+  });
+  *encoded = {Pipeline::raw, chunk.count() * sizeof(T), 0};
+}
+
+// Writes every value of the chunk from bytes that lie `step` apart (0: one for all).
+template <class T>
+void decode_values(const std::uint8_t* from, std::size_t step, const Box<T>& chunk) {
+  chunk.for_each_row([&](T* row, std::size_t offset) {
+    if (step == sizeof(T) && chunk.row_stride() == 1) {
+      std::memcpy(row, from + offset * step, chunk.row_length() * step);
+      return true;
+    }
+    for (std::size_t i = 0; i < chunk.row_length(); ++i) {
+      std::memcpy(&row[static_cast<std::int64_t>(i) * chunk.row_stride()],
+                  from + (offset + i) * step, sizeof(T));
+    }
+    return true;
+  });
+}
+
+}  // namespace
+
+std::size_t payload_capacity(std::size_t count, Type type) {
+  const std::size_t bytes = size_of(type);
+  return std::max(lorenzo_capacity(count, bytes), encode::Lossless::capacity(count * bytes) + 16);
+}
+
+template <class T>
+Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+               std::uint8_t* out) {
+  Encoded encoded;
+  const std::size_t raw_bytes = chunk.count() * sizeof(T);
+  if (encode_constant(chunk, out, &encoded)) return encoded;
+  if (parameters.bound_abs > 0) {
+    bool done = false;
+    switch (parameters.pipeline) {
+      case Pipeline::lorenzo:
+        done = encode_lorenzo(chunk, parameters, workspace, out, &encoded);
+        break;
+      default:
+        break;
+    }
+    if (done && encoded.size < raw_bytes) return encoded;
+  }
+  if (parameters.pipeline != Pipeline::raw &&
+      encode_shuffle(chunk, workspace, out,
+                     payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64),
+                     &encoded)) {
+    return encoded;
+  }
+  encode_raw(chunk, out, &encoded);
+  return encoded;
+}
+template Encoded encode(const Box<const float>&, const Parameters&, Workspace&, std::uint8_t*);
+template Encoded encode(const Box<const double>&, const Parameters&, Workspace&, std::uint8_t*);
+
+template <class T>
+bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Parameters& parameters,
+            const Box<T>& chunk, Workspace& workspace) {
+  switch (pipeline) {
+    case Pipeline::raw:
+      if (payload.size() != chunk.count() * sizeof(T)) return false;
+      decode_values(payload.data(), sizeof(T), chunk);
+      return true;
+    case Pipeline::constant:
+      if (payload.size() != sizeof(T)) return false;
+      decode_values(payload.data(), 0, chunk);
+      return true;
+    case Pipeline::shuffle:
+      return decode_shuffle(payload, chunk, workspace);
+    case Pipeline::lorenzo:
+      return parameters.bound_abs > 0 && decode_lorenzo(payload, parameters, chunk, workspace);
+    default:
+      return false;
+  }
+}
+template bool decode(Pipeline, std::span<const std::uint8_t>, const Parameters&, const Box<float>&,
+                     Workspace&);
+template bool decode(Pipeline, std::span<const std::uint8_t>, const Parameters&, const Box<double>&,
+                     Workspace&);
+
+std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank) {
+  switch (pipeline) {
+    case Pipeline::lorenzo:
+      return describe_lorenzo(payload, rank);
+    default:
+      return {};
+  }
+}
+
+}  // namespace firn::pipelines

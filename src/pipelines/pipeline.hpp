@@ -1,0 +1,48 @@
+// A pipeline encodes and decodes one chunk. Each is a pair of functions over f32 and f64; the
+// choice is one switch per chunk, nothing is virtual inside. To add one: an id in firn.hpp and
+// docs/format.md, a file pair here, a case in pipeline.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <firn/firn.hpp>
+#include <span>
+#include <string>
+
+#include "base/geometry.hpp"
+#include "pipelines/workspace.hpp"
+
+namespace firn::pipelines {
+
+// The same for all chunks of a stream.
+struct Parameters {
+  Pipeline pipeline = Pipeline::lorenzo;  // the one to try first
+  double bound_abs = 0;                   // exact in the value's type; 0: lossless
+  int margin = 0;
+  std::optional<double> fill;
+};
+
+struct Encoded {
+  Pipeline pipeline = Pipeline::raw;  // the one that was used
+  std::size_t size = 0;               // bytes of payload
+  double max_error = 0;
+};
+
+// Room that encode() needs for a chunk of `count` values.
+std::size_t payload_capacity(std::size_t count, Type type);
+
+// Encodes a chunk to `out`. Falls back to `constant`, `shuffle` and `raw`, so the payload is never
+// larger than the values themselves.
+template <class T>
+Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+               std::uint8_t* out);
+
+// Decodes a payload into a chunk's place. False: malformed.
+template <class T>
+bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Parameters& parameters,
+            const Box<T>& chunk, Workspace& workspace);
+
+// One line for people about how a payload was encoded.
+std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank);
+
+}  // namespace firn::pipelines

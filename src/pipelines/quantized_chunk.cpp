@@ -1,0 +1,327 @@
+#include "pipelines/quantized_chunk.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "container/format.hpp"
+
+namespace firn::pipelines {
+
+using Extents = std::array<std::size_t, kMaxRank>;
+
+std::array<std::size_t, kMaxRank> axis_lags(int rank, const Extents& extents) {
+  std::array<std::size_t, kMaxRank> lags{};
+  std::size_t lag = 1;
+  for (int k = rank - 1; k >= 0; --k) {
+    lags[k] = lag;
+    lag *= extents[k];
+  }
+  return lags;
+}
+
+predict::Lags lags_of(const Orders& orders, int rank, const Extents& extents) {
+  const auto axis = axis_lags(rank, extents);
+  predict::Lags lags;
+  for (int k = 0; k < rank; ++k) {
+    for (int i = 0; i < orders[k]; ++i) lags.add(axis[k]);
+  }
+  return lags;
+}
+
+std::uint8_t pack_orders(const Orders& orders) {
+  unsigned packed = 0;
+  for (int k = 0; k < kMaxRank; ++k) packed |= unsigned{orders[k]} << (2 * k);
+  return static_cast<std::uint8_t>(packed);
+}
+
+bool unpack_orders(std::uint8_t packed, int rank, Orders* orders) {
+  int lags = 0;
+  for (int k = 0; k < kMaxRank; ++k) {
+    const unsigned order = packed >> (2 * k) & 3;
+    if (order == 3 || (k >= rank && order != 0)) return false;
+    (*orders)[k] = static_cast<std::uint8_t>(order);
+    lags += static_cast<int>(order);
+  }
+  return lags <= predict::kMaxLags;
+}
+
+std::size_t history_room(int rank, const Extents& extents) {
+  // Two differences along each of two axes is the most that four lags can reach.
+  const auto lags = axis_lags(rank, extents);
+  std::size_t room = 2 * lags[0] + (rank > 1 ? 2 * lags[1] : 0);
+  return (room + 15) / 16 * 16;
+}
+
+template <class Q>
+Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace) {
+  // Room behind as well: vectors may be stored whole.
+  const std::size_t values = history + count + 64;
+  Q* all = reinterpret_cast<Q*>(
+      workspace.codes.reserve((values * sizeof(Q) + sizeof(std::int64_t) - 1) / 8));
+  std::memset(all, 0, history * sizeof(Q));
+  return all + history;
+}
+
+namespace {
+
+template <class T>
+bool is_fill(T value, const Parameters& parameters) {
+  return parameters.fill && value == static_cast<T>(*parameters.fill);
+}
+
+template <class T>
+bool holds_fill(const T* row, std::size_t length, const Parameters& parameters) {
+  if (!parameters.fill) return false;
+  const T fill = static_cast<T>(*parameters.fill);
+  bool found = false;
+  for (std::size_t i = 0; i < length; ++i) found |= row[i] == fill;
+  return found;
+}
+
+}  // namespace
+
+template <class T, class Q>
+QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
+                               Workspace& workspace, QuantizedChunk<T, Q>* result) {
+  using U = std::make_unsigned_t<Q>;
+  const auto& kernels = quantize::kernels<T, Q>(workspace.target);
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  const std::size_t count = chunk.count();
+  const std::size_t max_exact = count / 4;
+  result->count = count;
+  result->codes = reserve_codes<Q>(count, history_room(chunk.rank(), chunk.extents()), workspace);
+  T* gathered = reinterpret_cast<T*>(
+      workspace.row.reserve(chunk.row_stride() == 1 ? 1 : chunk.row_length() * sizeof(T)));
+  T max_error = 0;
+  bool have_base = false;
+  QuantizeOutcome outcome = QuantizeOutcome::done;
+
+  chunk.for_each_row([&](const T* row, std::size_t offset) {
+    const std::size_t length = chunk.row_length();
+    if (chunk.row_stride() != 1) {
+      for (std::size_t i = 0; i < length; ++i) {
+        gathered[i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
+      }
+      row = gathered;
+    }
+    Q* codes = result->codes + offset;
+    T error = 0;
+    for (std::size_t i = 0; !have_base && i < length; ++i) {
+      if (is_fill(row[i], parameters)) continue;
+      have_base = quantize::quantize_value<T, Q>(row[i], scale, &result->base, &error);
+    }
+    if (!holds_fill(row, length, parameters)) {
+      const auto row_outcome = kernels.quantize(row, length, scale, result->base, codes);
+      if (row_outcome.within) {
+        max_error = std::max(max_error, row_outcome.max_error);
+        return true;
+      }
+    }
+    for (std::size_t i = 0; i < length; ++i) {
+      Q q = 0;
+      if (!is_fill(row[i], parameters) &&
+          quantize::quantize_value<T, Q>(row[i], scale, &q, &error)) {
+        codes[i] = static_cast<Q>(static_cast<U>(q) - static_cast<U>(result->base));
+        max_error = std::max(max_error, error);
+        continue;
+      }
+      if (sizeof(T) == 8 && sizeof(Q) == 4 && !is_fill(row[i], parameters) &&
+          quantize::needs_wide(row[i], scale)) {
+        outcome = QuantizeOutcome::needs_wide;
+        return false;
+      }
+      if (result->exact_count == 0) {
+        workspace.exact_map.reset(count);
+        workspace.exact_bytes.reserve(count * sizeof(T));
+      }
+      codes[i] = 0;
+      workspace.exact_map.set(offset + i);
+      std::memcpy(workspace.exact_bytes.data() + result->exact_count * sizeof(T), &row[i],
+                  sizeof(T));
+      ++result->exact_count;
+    }
+    return true;
+  });
+  if (outcome == QuantizeOutcome::done && !have_base) return QuantizeOutcome::too_many_exact;
+  // Masks may cover most of a chunk and still cost little; scattered failures do not.
+  if (outcome == QuantizeOutcome::done && result->exact_count > max_exact && !parameters.fill) {
+    std::size_t finite = 0;
+    const T* exact = reinterpret_cast<const T*>(workspace.exact_bytes.data());
+    for (std::size_t i = 0; i < result->exact_count; ++i) finite += std::isfinite(exact[i]);
+    if (finite > max_exact) return QuantizeOutcome::too_many_exact;
+  }
+  result->max_error = static_cast<double>(max_error);
+  return outcome;
+}
+
+template <class T, class Q>
+void fill_exact(const predict::Lags& lags, const encode::BitMap& map,
+                QuantizedChunk<T, Q>& quantized) {
+  for (std::size_t w = 0; w < map.word_count(); ++w) {
+    for (std::uint64_t word = map.words()[w]; word != 0; word &= word - 1) {
+      Q* code = quantized.codes + w * 64 + static_cast<std::size_t>(std::countr_zero(word));
+      *code = predict::predict_one(code, lags);
+    }
+  }
+}
+
+template <class Q>
+std::uint64_t estimate_cost(const Q* residuals, std::size_t count) {
+  // A float's exponent and the top 7 bits of its mantissa are log2 in units of 1/128.
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Q r = residuals[i];
+    const auto magnitude =
+        static_cast<float>(r < 0 ? -static_cast<double>(r) : static_cast<double>(r));
+    total += (std::bit_cast<std::uint32_t>(2 * magnitude + 1) >> 16) - (127u << 7);
+  }
+  return total;
+}
+
+template <class Q>
+Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents& extents,
+                     int max_lags, Workspace& workspace) {
+  constexpr std::size_t kPieces = 8, kPiece = 256;
+  const auto& kernels = predict::kernels<Q>(workspace.target);
+  Q residuals[kPiece];
+  const auto cost_of = [&](const Orders& orders) {
+    const predict::Lags lags = lags_of(orders, rank, extents);
+    std::uint64_t cost = 0;
+    if (count <= kPieces * kPiece) {
+      for (std::size_t i = 0; i < count; i += kPiece) {
+        const std::size_t length = std::min(kPiece, count - i);
+        kernels.difference(codes + i, length, lags, residuals);
+        cost += estimate_cost(residuals, length);
+      }
+      return cost;
+    }
+    for (std::size_t piece = 0; piece < kPieces; ++piece) {
+      const std::size_t begin = (count - kPiece) * (2 * piece + 1) / (2 * kPieces);
+      kernels.difference(codes + begin, kPiece, lags, residuals);
+      cost += estimate_cost(residuals, kPiece);
+    }
+    return cost;
+  };
+
+  Orders best{};
+  std::uint64_t best_cost = cost_of(best);
+  const auto consider = [&](const Orders& orders) {
+    const std::uint64_t cost = cost_of(orders);
+    if (cost < best_cost) best_cost = cost, best = orders;
+  };
+  // Every set of axes, then one more difference along each axis of the best set.
+  for (unsigned set = 1; set < (1u << rank); ++set) {
+    Orders orders{};
+    bool sensible = std::popcount(set) <= max_lags;
+    for (int k = 0; k < rank; ++k) {
+      orders[k] = set >> k & 1;
+      if (orders[k] != 0 && extents[k] == 1) sensible = false;
+    }
+    if (sensible) consider(orders);
+  }
+  const Orders first = best;
+  int lags = 0;
+  for (int k = 0; k < rank; ++k) lags += first[k];
+  for (int k = 0; k < rank && lags < max_lags; ++k) {
+    if (first[k] != 1 || extents[k] < 3) continue;
+    Orders orders = first;
+    orders[k] = 2;
+    consider(orders);
+  }
+  return best;
+}
+
+template <class T, class Q>
+void restore_chunk(const Q* codes, Q base, T step, std::size_t exact_count, const Box<T>& chunk,
+                   Workspace& workspace) {
+  const auto& kernels = quantize::kernels<T, Q>(workspace.target);
+  const std::size_t length = chunk.row_length();
+  const std::int64_t stride = chunk.row_stride();
+  T* gathered = reinterpret_cast<T*>(workspace.row.reserve(stride == 1 ? 1 : length * sizeof(T)));
+  const std::uint8_t* exact = workspace.exact_bytes.data();
+  chunk.for_each_row([&](T* row, std::size_t offset) {
+    T* values = stride == 1 ? row : gathered;
+    kernels.dequantize(codes + offset, length, step, base, values);
+    if (exact_count != 0) {
+      for (std::size_t i = 0; i < length; ++i) {
+        if (!workspace.exact_map.test(offset + i)) continue;
+        std::memcpy(&values[i], exact, sizeof(T));
+        exact += sizeof(T);
+      }
+    }
+    if (stride != 1) {
+      for (std::size_t i = 0; i < length; ++i) {
+        row[static_cast<std::int64_t>(i) * stride] = gathered[i];
+      }
+    }
+    return true;
+  });
+}
+
+std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes) {
+  return 2 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes);
+}
+
+void write_payload_head(const PayloadHead& head, int rank, const Extents& extents,
+                        std::size_t value_bytes, Workspace& workspace, ByteWriter& out) {
+  out.write<std::uint8_t>(static_cast<std::uint8_t>(
+      (head.exact_count ? format::kHasExactPoints : 0) | (head.wide ? format::kWideCodes : 0)));
+  out.write<std::uint8_t>(pack_orders(head.orders));
+  const auto base = static_cast<std::uint64_t>(head.base);
+  out.write_varint(base << 1 ^ (head.base < 0 ? ~std::uint64_t{0} : 0));
+  if (head.exact_count == 0) return;
+  const auto lags = axis_lags(rank, extents);
+  std::array<std::size_t, kMaxRank> row_first{};
+  int count = 0;
+  row_first[count++] = extents[rank - 1];
+  for (int k = rank - 3; k >= 0; --k) row_first[count++] = lags[k];
+  write_exact_points(workspace.exact_map, {row_first.data(), static_cast<std::size_t>(count)},
+                     {workspace.exact_bytes.data(), head.exact_count * value_bytes},
+                     workspace.lossless, workspace.exact_scratch, out);
+}
+
+bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::size_t value_bytes,
+                       std::size_t count, Workspace& workspace, PayloadHead* head) {
+  const unsigned flags = in.read<std::uint8_t>();
+  const std::uint8_t orders = in.read<std::uint8_t>();
+  const std::uint64_t base = in.read_varint();
+  if (!in.ok() || (flags & ~(format::kHasExactPoints | format::kWideCodes)) != 0 ||
+      !unpack_orders(orders, rank, &head->orders)) {
+    return false;
+  }
+  head->wide = (flags & format::kWideCodes) != 0;
+  if (head->wide && value_bytes == 4) return false;
+  head->base = static_cast<std::int64_t>(base >> 1 ^ (~(base & 1) + 1));
+  head->exact_count = 0;
+  if ((flags & format::kHasExactPoints) != 0) {
+    workspace.exact_map.reset(count);
+    if (!read_exact_points(in, extents[rank - 1], value_bytes, workspace.lossless,
+                           workspace.exact_scratch, workspace.exact_map, workspace.exact_bytes)) {
+      return false;
+    }
+    head->exact_count = workspace.exact_map.count();
+  }
+  return true;
+}
+
+#define FIRN_INSTANTIATE(T, Q)                                                                  \
+  template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&,   \
+                                          QuantizedChunk<T, Q>*);                               \
+  template void fill_exact(const predict::Lags&, const encode::BitMap&, QuantizedChunk<T, Q>&); \
+  template void restore_chunk(const Q*, Q, T, std::size_t, const Box<T>&, Workspace&);
+FIRN_INSTANTIATE(float, std::int32_t)
+FIRN_INSTANTIATE(double, std::int32_t)
+FIRN_INSTANTIATE(double, std::int64_t)
+#undef FIRN_INSTANTIATE
+template std::uint64_t estimate_cost(const std::int32_t*, std::size_t);
+template std::uint64_t estimate_cost(const std::int64_t*, std::size_t);
+template Orders choose_orders(const std::int32_t*, std::size_t, int, const Extents&, int,
+                              Workspace&);
+template Orders choose_orders(const std::int64_t*, std::size_t, int, const Extents&, int,
+                              Workspace&);
+template std::int32_t* reserve_codes(std::size_t, std::size_t, Workspace&);
+template std::int64_t* reserve_codes(std::size_t, std::size_t, Workspace&);
+
+}  // namespace firn::pipelines

@@ -1,0 +1,92 @@
+// What the quantising pipelines share: a chunk as codes in one array with room for history before
+// them, its exact points, and the choice of lags by estimated cost.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.hpp"
+#include "base/geometry.hpp"
+#include "pipelines/pipeline.hpp"
+#include "predict/difference.hpp"
+#include "quantize/quantize.hpp"
+
+namespace firn::pipelines {
+
+// Difference order of each axis, slowest first.
+using Orders = std::array<std::uint8_t, kMaxRank>;
+
+// Distance in the chunk's array between neighbours along each axis.
+std::array<std::size_t, kMaxRank> axis_lags(int rank,
+                                            const std::array<std::size_t, kMaxRank>& extents);
+
+predict::Lags lags_of(const Orders& orders, int rank,
+                      const std::array<std::size_t, kMaxRank>& extents);
+
+std::uint8_t pack_orders(const Orders& orders);
+// False when an axis has order 3 or there are more than predict::kMaxLags.
+bool unpack_orders(std::uint8_t packed, int rank, Orders* orders);
+
+// Zeros that lie before the codes of a chunk: as many as any choice of lags can reach.
+std::size_t history_room(int rank, const std::array<std::size_t, kMaxRank>& extents);
+
+template <class T, class Q>
+struct QuantizedChunk {
+  Q* codes = nullptr;  // count of them, history_room() zeros before
+  Q base = 0;
+  std::size_t count = 0;
+  std::size_t exact_count = 0;  // in workspace.exact_map, bits in workspace.exact_bytes
+  double max_error = 0;
+};
+
+enum class QuantizeOutcome { done, needs_wide, too_many_exact };
+
+// Quantises a chunk. Codes of exact points are 0 until fill_exact() sets them.
+template <class T, class Q>
+QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
+                               Workspace& workspace, QuantizedChunk<T, Q>* result);
+
+// Gives exact points the code that makes their residual 0.
+template <class T, class Q>
+void fill_exact(const predict::Lags& lags, const encode::BitMap& map,
+                QuantizedChunk<T, Q>& quantized);
+
+// Estimated bits (in 1/128) of `count` residuals: the sum of log2(2 |r| + 1), linear between
+// powers of two. Integer arithmetic and one correctly rounded conversion: the same everywhere.
+template <class Q>
+std::uint64_t estimate_cost(const Q* residuals, std::size_t count);
+
+// The orders of least estimated cost on a sample of the chunk, from those with at most
+// `max_lags` lags.
+template <class Q>
+Orders choose_orders(const Q* codes, std::size_t count, int rank,
+                     const std::array<std::size_t, kMaxRank>& extents, int max_lags,
+                     Workspace& workspace);
+
+// Codes with zeroed history before them, in the workspace.
+template <class Q>
+Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace);
+
+// Writes decoded values to the chunk's place: dequantised codes, then the exact points on top.
+template <class T, class Q>
+void restore_chunk(const Q* codes, Q base, T step, std::size_t exact_count, const Box<T>& chunk,
+                   Workspace& workspace);
+
+// The head of a payload: flags, orders, base, exact points.
+struct PayloadHead {
+  bool wide = false;
+  Orders orders{};
+  std::int64_t base = 0;
+  std::size_t exact_count = 0;
+};
+std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes);
+void write_payload_head(const PayloadHead& head, int rank,
+                        const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
+                        Workspace& workspace, ByteWriter& out);
+bool read_payload_head(ByteReader& in, int rank, const std::array<std::size_t, kMaxRank>& extents,
+                       std::size_t value_bytes, std::size_t count, Workspace& workspace,
+                       PayloadHead* head);
+
+}  // namespace firn::pipelines

@@ -1,0 +1,42 @@
+// What a worker keeps between chunks: its SIMD target and all memory that pipelines need. Memory
+// is taken as chunks ask for it and then reused; docs/architecture.md states how much.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/scratch.hpp"
+#include "base/simd_target.hpp"
+#include "encode/exact_points.hpp"
+#include "encode/huffman.hpp"
+#include "encode/lossless.hpp"
+
+namespace firn::pipelines {
+
+struct Workspace {
+  explicit Workspace(simd::Target simd_target = simd::default_target()) : target(simd_target) {}
+
+  simd::Target target;
+  encode::Lossless lossless;
+
+  ScratchArray<std::int64_t> codes;  // also used as int32
+  ScratchArray<std::int64_t> residuals;
+  ScratchArray<std::uint8_t> row;  // gathered values of a strided row, or a whole chunk
+  ScratchArray<std::uint8_t> output;
+
+  encode::BitMap exact_map;
+  ScratchArray<std::uint8_t> exact_bytes;
+  encode::ExactPointsScratch exact_scratch;
+
+  ScratchArray<std::uint16_t> symbols;
+  ScratchArray<std::uint32_t> histogram;
+  ScratchArray<std::uint8_t> code_lengths;
+  ScratchArray<std::uint64_t> huffman_build;
+  ScratchArray<encode::EncodeTable> encode_table;
+  ScratchArray<encode::DecodeTable> decode_table;
+  ScratchArray<std::uint8_t> streams;
+  ScratchArray<std::uint8_t> extra;
+};
+
+}  // namespace firn::pipelines

@@ -1,0 +1,310 @@
+#include "plan/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "container/format.hpp"
+#include "quantize/quantize.hpp"
+
+namespace firn::plan {
+namespace {
+
+// Values in a chunk: large enough for the tables of a book to vanish, small enough for a core's
+// caches and for reading a region.
+constexpr std::uint64_t kChunkValues = std::uint64_t{1} << 18;
+
+std::string text_of(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+Error bad(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
+
+Status check_bound(const Bound& bound) {
+  switch (bound.kind) {
+    case BoundKind::lossless:
+      return std::monostate{};
+    case BoundKind::abs:
+    case BoundKind::rel:
+      if (!(bound.value > 0) || !std::isfinite(bound.value)) {
+        return bad(std::string(name_of(bound.kind)) + " bound " + text_of(bound.value) +
+                   "; it must be a positive number (or ask for lossless)");
+      }
+      return std::monostate{};
+    case BoundKind::psnr:
+      if (!(bound.value > 0) || bound.value > 1000) {
+        return bad("psnr " + text_of(bound.value) + "; it must be above 0 and at most 1000 dB");
+      }
+      return std::monostate{};
+  }
+  return bad("unknown kind of bound");
+}
+
+Pipeline pipeline_of(const Options& options) {
+  if (options.pipeline != Pipeline::automatic) return options.pipeline;
+  return Pipeline::lorenzo;
+}
+
+// The array's pieces for a pass that only reads: its memory in order when it is contiguous.
+template <class T>
+struct Pass {
+  Shape shape;
+  Shape piece;
+  std::array<std::int64_t, kMaxRank> strides;
+
+  explicit Pass(const ArrayView& array) {
+    if (array.strides) {
+      shape = array.shape;
+      piece = choose_chunk(shape, kChunkValues);
+      strides = *array.strides;
+    } else {
+      shape = Shape{array.shape.count()};
+      piece =
+          Shape{std::min<std::uint64_t>(kChunkValues, std::max<std::uint64_t>(1, shape.count()))};
+      strides = contiguous_strides(shape);
+    }
+  }
+  Grid grid() const { return Grid(shape, piece); }
+};
+
+// visit(row pointer, length, stride) over every row of every piece; partial results per piece are
+// combined in order by the caller, so that sums do not depend on the threads.
+template <class T, class Visit>
+void for_each_row(const ArrayView& array, engine::Workers& workers, Visit visit) {
+  const Pass<T> pass(array);
+  const Grid grid = pass.grid();
+  workers.for_each(grid.count(), [&](std::uint64_t number, pipelines::Workspace& workspace) {
+    const Box<const T> box(static_cast<const T*>(array.data), pass.strides, grid.region(number));
+    return box.for_each_row([&](const T* row, std::size_t) {
+      visit(number, workspace, row, box.row_length(), box.row_stride());
+      return true;
+    });
+  });
+}
+
+template <class T>
+ValueRange value_range_of(const ArrayView& array, std::optional<double> fill,
+                          engine::Workers& workers) {
+  struct Piece {
+    T low = std::numeric_limits<T>::infinity();
+    T high = -std::numeric_limits<T>::infinity();
+  };
+  std::vector<Piece> pieces(static_cast<std::size_t>(Pass<T>(array).grid().count()));
+  const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
+  for_each_row<T>(
+      array, workers,
+      [&](std::uint64_t number, pipelines::Workspace& workspace, const T* row, std::size_t length,
+          std::int64_t stride) {
+        Piece& piece = pieces[static_cast<std::size_t>(number)];
+        T low = std::numeric_limits<T>::max(), high = -low;
+        // A range that does not hold the fill value was widened by no fill value.
+        if (stride == 1 &&
+            quantize::range_kernels<T>(workspace.target).widen(row, length, &low, &high) &&
+            !(fill_value >= low && fill_value <= high)) {
+          piece.low = std::min(piece.low, low);
+          piece.high = std::max(piece.high, high);
+          return;
+        }
+        for (std::size_t i = 0; i < length; ++i) {
+          const T value = row[static_cast<std::int64_t>(i) * stride];
+          if (!std::isfinite(value) || value == fill_value) continue;
+          piece.low = std::min(piece.low, value);
+          piece.high = std::max(piece.high, value);
+        }
+      });
+  Piece all;
+  for (const Piece& piece : pieces) {
+    all.low = std::min(all.low, piece.low);
+    all.high = std::max(all.high, piece.high);
+  }
+  return {static_cast<double>(all.low), static_cast<double>(all.high)};
+}
+
+// The largest magnitude on a sample: enough to choose a margin, which is not about correctness.
+template <class T>
+double sampled_magnitude(const ArrayView& array, std::optional<double> fill) {
+  constexpr std::uint64_t kSamples = 1024;
+  const std::uint64_t count = array.shape.count();
+  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
+  const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
+  T magnitude = 0;
+  const std::uint64_t samples = std::min(count, kSamples);
+  for (std::uint64_t i = 0; i < samples; ++i) {
+    // Spread evenly; divided first where the product could overflow.
+    std::uint64_t index = count / samples * i + count % samples * i / samples;
+    std::int64_t offset = 0;
+    for (int k = array.shape.rank - 1; k >= 0; --k) {
+      offset += static_cast<std::int64_t>(index % array.shape.extents[k]) * strides[k];
+      index /= array.shape.extents[k];
+    }
+    const T value = static_cast<const T*>(array.data)[offset];
+    if (std::isfinite(value) && value != fill_value) {
+      magnitude = std::max(magnitude, std::fabs(value));
+    }
+  }
+  return static_cast<double>(magnitude);
+}
+
+// How far step stays below twice the bound: rounding moves a code's value by about 2^-24 (2^-53)
+// of itself, three times over; 2^-margin of a step must cover that for codes of 2^bits.
+template <class T>
+int choose_margin(double magnitude, double bound_abs) {
+  const double code = magnitude / (2 * bound_abs);
+  int bits = 0;
+  for (double power = 1; power < code && bits < 64; power *= 2) ++bits;
+  const int precision = sizeof(T) == 4 ? 21 : 50;
+  return std::clamp(precision - bits, format::kMinMargin, format::kMaxMargin);
+}
+
+// 10^exponent by basic operations only, so that it is the same on every machine.
+double power_of_ten(double exponent) {
+  const double whole = std::floor(exponent);
+  const double fraction = (exponent - whole) * 2.302585092994045684;  // ln 10
+  double term = 1, sum = 1;
+  for (int i = 1; i < 40; ++i) {
+    term = term * fraction / i;
+    sum += term;
+  }
+  for (int i = 0; i < static_cast<int>(std::fabs(whole)); ++i)
+    sum = whole < 0 ? sum / 10 : sum * 10;
+  return sum;
+}
+
+template <class T>
+T round_down(double value) {
+  T rounded = static_cast<T>(value);
+  if (static_cast<double>(rounded) > value) {
+    rounded = std::nextafter(rounded, T{0});
+  }
+  return rounded;
+}
+
+// Mean squared error of quantising every value that is not special, with this bound.
+template <class T>
+double quantization_error(const ArrayView& array, const pipelines::Parameters& parameters,
+                          engine::Workers& workers) {
+  struct Piece {
+    double sum = 0;
+    std::uint64_t count = 0;
+  };
+  std::vector<Piece> pieces(static_cast<std::size_t>(Pass<T>(array).grid().count()));
+  const T fill_value =
+      parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  for_each_row<T>(array, workers,
+                  [&](std::uint64_t number, pipelines::Workspace&, const T* row, std::size_t length,
+                      std::int64_t stride) {
+                    Piece& piece = pieces[static_cast<std::size_t>(number)];
+                    for (std::size_t i = 0; i < length; ++i) {
+                      const T value = row[static_cast<std::int64_t>(i) * stride];
+                      if (!std::isfinite(value) || value == fill_value) continue;
+                      std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t> q = 0;
+                      T error = 0;
+                      if (!quantize::quantize_value(value, scale, &q, &error)) error = 0;
+                      piece.sum += static_cast<double>(error) * static_cast<double>(error);
+                      ++piece.count;
+                    }
+                  });
+  Piece all;
+  for (const Piece& piece : pieces) {
+    all.sum += piece.sum;
+    all.count += piece.count;
+  }
+  return all.count == 0 ? 0 : all.sum / static_cast<double>(all.count);
+}
+
+template <class T>
+void set_bound(double bound_abs, double magnitude, Plan* plan) {
+  T bound =
+      round_down<T>(std::min(bound_abs, static_cast<double>(std::numeric_limits<T>::max()) / 8));
+  // A step or its inverse that is not a normal number cannot quantise: keep every bit instead.
+  if (!(bound >= std::numeric_limits<T>::min() * 8)) bound = 0;
+  plan->header.bound_abs = plan->parameters.bound_abs = static_cast<double>(bound);
+  plan->header.margin = plan->parameters.margin =
+      bound == 0 ? 0 : choose_margin<T>(magnitude, static_cast<double>(bound));
+}
+
+template <class T>
+void resolve_bound(const ArrayView& array, engine::Workers& workers, Plan* plan) {
+  const Bound& bound = plan->header.bound;
+  const std::optional<double>& fill = plan->parameters.fill;
+  if (bound.kind == BoundKind::lossless) return;
+  if (bound.kind == BoundKind::abs) {
+    return set_bound<T>(bound.value, sampled_magnitude<T>(array, fill), plan);
+  }
+  const ValueRange range = value_range_of<T>(array, fill, workers);
+  if (!(range.high > range.low)) return;  // constant, or nothing finite: lossless
+  const double magnitude = std::max(std::fabs(range.low), std::fabs(range.high));
+  const double width = range.high - range.low;
+  if (bound.kind == BoundKind::rel) return set_bound<T>(bound.value * width, magnitude, plan);
+
+  // psnr: an even spread of errors over [-e, e] has mean square e^2 / 3. Where this field's
+  // errors are larger than that, tighten until the target is met.
+  const double target = width * power_of_ten(-bound.value / 20);  // root mean square error
+  double bound_abs = target * 1.7320508075688772;
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    set_bound<T>(bound_abs, magnitude, plan);
+    if (plan->parameters.bound_abs == 0) return;
+    const double mse = quantization_error<T>(array, plan->parameters, workers);
+    if (mse <= target * target) return;
+    bound_abs *= std::min(0.98, 0.995 * std::sqrt(target * target / mse));
+  }
+  set_bound<T>(target, magnitude, plan);  // no error can exceed the root mean square now
+}
+
+}  // namespace
+
+ValueRange value_range(const ArrayView& array, std::optional<double> fill,
+                       engine::Workers& workers) {
+  return array.type == Type::f32 ? value_range_of<float>(array, fill, workers)
+                                 : value_range_of<double>(array, fill, workers);
+}
+
+Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
+  if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
+  if (const Status status = check_bound(options.bound); !status) return status.error();
+  Plan plan;
+  plan.parameters.pipeline = pipeline_of(options);
+  plan.header.type = type;
+  plan.header.shape = shape;
+  plan.header.bound = options.bound;
+  Shape chunk = options.chunk;
+  if (chunk.rank == 0) {
+    if (shape.rank < 1 || shape.rank > kMaxRank)
+      chunk = shape;
+    else
+      chunk = choose_chunk(shape, kChunkValues);
+  } else {
+    for (int k = 0; k < std::min(chunk.rank, shape.rank); ++k) {
+      if (chunk.extents[k] == 0) return bad("a chunk extent is 0");
+      chunk.extents[k] = std::min(chunk.extents[k], shape.extents[k]);
+    }
+  }
+  if (const Status status = check_shapes(type, shape, chunk); !status) return status.error();
+  plan.header.chunk = chunk;
+  if (options.fill && !std::isnan(*options.fill)) {  // NaN is kept without being named
+    const double fill = type == Type::f32 ? static_cast<float>(*options.fill) : *options.fill;
+    plan.header.fill = plan.parameters.fill = fill;
+  }
+  return plan;
+}
+
+Result<Plan> make_plan(const ArrayView& array, const Options& options, engine::Workers& workers) {
+  Result<Plan> plan = check_options(array.type, array.shape, options);
+  if (!plan) return plan;
+  if (array.data == nullptr && array.shape.count() != 0) return bad("the array's data is null");
+  if (array.shape.count() == 0) return plan;
+  if (array.type == Type::f32) {
+    resolve_bound<float>(array, workers, &*plan);
+  } else {
+    resolve_bound<double>(array, workers, &*plan);
+  }
+  return plan;
+}
+
+}  // namespace firn::plan

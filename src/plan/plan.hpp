@@ -1,0 +1,31 @@
+// Options and a look at the data become one immutable plan.
+#pragma once
+
+#include <firn/firn.hpp>
+
+#include "container/header.hpp"
+#include "engine/workers.hpp"
+#include "pipelines/pipeline.hpp"
+
+namespace firn::plan {
+
+struct Plan {
+  container::Header header;
+  pipelines::Parameters parameters;
+};
+
+// What can be checked without the data: shapes, bound, pipeline. Leaves header.bound_abs open.
+Result<Plan> check_options(Type type, const Shape& shape, const Options& options);
+
+// The plan for an array. `rel` and `psnr` read all of it once or a few times.
+Result<Plan> make_plan(const ArrayView& array, const Options& options, engine::Workers& workers);
+
+// Minimum and maximum of the finite values that are not fill. low > high when there are none.
+struct ValueRange {
+  double low;
+  double high;
+};
+ValueRange value_range(const ArrayView& array, std::optional<double> fill,
+                       engine::Workers& workers);
+
+}  // namespace firn::plan

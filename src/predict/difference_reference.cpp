@@ -1,0 +1,58 @@
+// Differences straight from their definition: what every SIMD target must reproduce.
+#include <type_traits>
+
+#include "predict/difference.hpp"
+
+namespace firn::predict {
+
+template <class Q>
+Q predict_one(const Q* codes, const Lags& lags) {
+  using U = std::make_unsigned_t<Q>;
+  U prediction = 0;
+  for (unsigned subset = 1; subset < (1u << lags.count); ++subset) {
+    std::size_t distance = 0;
+    bool negative = true;
+    for (int i = 0; i < lags.count; ++i) {
+      if (subset >> i & 1) {
+        distance += lags.lag[i];
+        negative = !negative;
+      }
+    }
+    const U code = static_cast<U>(*(codes - distance));
+    prediction += negative ? U(0) - code : code;
+  }
+  return static_cast<Q>(prediction);
+}
+template std::int32_t predict_one(const std::int32_t*, const Lags&);
+template std::int64_t predict_one(const std::int64_t*, const Lags&);
+
+namespace reference {
+
+template <class Q>
+void difference(const Q* codes, std::size_t count, const Lags& lags, Q* residuals) {
+  using U = std::make_unsigned_t<Q>;
+  for (std::size_t i = 0; i < count; ++i) {
+    residuals[i] =
+        static_cast<Q>(static_cast<U>(codes[i]) - static_cast<U>(predict_one(codes + i, lags)));
+  }
+}
+
+template <class Q>
+void reconstruct(Q* residuals, std::size_t count, const Lags& lags, Carry<Q>&, Q* codes) {
+  using U = std::make_unsigned_t<Q>;
+  for (std::size_t i = 0; i < count; ++i) {
+    codes[i] =
+        static_cast<Q>(static_cast<U>(residuals[i]) + static_cast<U>(predict_one(codes + i, lags)));
+  }
+}
+
+template <class Q>
+const Kernels<Q>& kernels() {
+  static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>};
+  return table;
+}
+template const Kernels<std::int32_t>& kernels();
+template const Kernels<std::int64_t>& kernels();
+
+}  // namespace reference
+}  // namespace firn::predict

@@ -1,0 +1,235 @@
+// Differences with Highway, one copy per target. Forward: the subset formula, whose loads are all
+// independent. Backward: lags of 1 are scans with a carry; what the other lags add comes from
+// codes that are at least a vector behind (scalar code when a lag is shorter than that).
+#include "predict/difference.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "predict/difference_simd.cpp"  // NOLINT
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace firn::predict {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Signed sum of `codes` over the subsets of kCount lags, code[0] itself included.
+template <int kCount, class Q, class D, class V = hn::Vec<D>>
+HWY_INLINE V combine(D d, const Q* codes, const size_t* lag) {
+  if constexpr (kCount == 0) {
+    return hn::LoadU(d, codes);
+  } else {
+    return hn::Sub(combine<kCount - 1, Q>(d, codes, lag),
+                   combine<kCount - 1, Q>(d, codes - lag[kCount - 1], lag));
+  }
+}
+
+template <int kCount, class Q>
+HWY_INLINE Q combine_one(const Q* codes, const size_t* lag) {
+  using U = std::make_unsigned_t<Q>;
+  if constexpr (kCount == 0) {
+    return *codes;
+  } else {
+    return static_cast<Q>(static_cast<U>(combine_one<kCount - 1>(codes, lag)) -
+                          static_cast<U>(combine_one<kCount - 1>(codes - lag[kCount - 1], lag)));
+  }
+}
+
+// Minus the prediction: the same sum without code[0].
+template <int kCount, class Q, class D, class V = hn::Vec<D>>
+HWY_INLINE V combine_known(D d, const Q* codes, const size_t* lag) {
+  if constexpr (kCount == 0) {
+    return hn::Zero(d);
+  } else {
+    return hn::Sub(combine_known<kCount - 1, Q>(d, codes, lag),
+                   combine<kCount - 1, Q>(d, codes - lag[kCount - 1], lag));
+  }
+}
+
+template <int kCount, class Q>
+void difference_n(const Q* codes, size_t count, const size_t* lag, Q* HWY_RESTRICT residuals) {
+  const hn::ScalableTag<Q> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(combine<kCount, Q>(d, codes + i, lag), d, residuals + i);
+  }
+  for (; i < count; ++i) residuals[i] = combine_one<kCount>(codes + i, lag);
+}
+
+template <class Q>
+void difference(const Q* codes, size_t count, const Lags& lags, Q* residuals) {
+  const size_t* lag = lags.lag.data();
+  switch (lags.count) {
+    case 0:
+      return difference_n<0>(codes, count, lag, residuals);
+    case 1:
+      return difference_n<1>(codes, count, lag, residuals);
+    case 2:
+      return difference_n<2>(codes, count, lag, residuals);
+    case 3:
+      return difference_n<3>(codes, count, lag, residuals);
+    default:
+      return difference_n<4>(codes, count, lag, residuals);
+  }
+}
+
+// Inclusive prefix sum of a vector, and in `total` its last lane in every lane.
+#if HWY_TARGET == HWY_AVX2
+HWY_INLINE hn::Vec256<int32_t> scan(hn::Full256<int32_t> d, hn::Vec256<int32_t> v,
+                                    hn::Vec256<int32_t>& total) {
+  v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
+  v = hn::Add(v, hn::ShiftLeftLanes<2>(d, v));
+  const __m256i low_last =
+      _mm256_permute2x128_si256(_mm256_shuffle_epi32(v.raw, 0xFF), v.raw, 0x08);
+  v = hn::Add(v, hn::Vec256<int32_t>{low_last});
+  total = hn::Vec256<int32_t>{_mm256_permutevar8x32_epi32(v.raw, _mm256_set1_epi32(7))};
+  return v;
+}
+HWY_INLINE hn::Vec256<int64_t> scan(hn::Full256<int64_t> d, hn::Vec256<int64_t> v,
+                                    hn::Vec256<int64_t>& total) {
+  v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
+  const __m256i low_last =
+      _mm256_permute2x128_si256(_mm256_shuffle_epi32(v.raw, 0xEE), v.raw, 0x08);
+  v = hn::Add(v, hn::Vec256<int64_t>{low_last});
+  total = hn::Vec256<int64_t>{_mm256_permute4x64_epi64(v.raw, 0xFF)};
+  return v;
+}
+template <class Q>
+using ScanTag = hn::ScalableTag<Q>;
+#elif HWY_TARGET == HWY_SCALAR
+template <class Q>
+using ScanTag = hn::CappedTag<Q, 1>;
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V scan(D, V v, V& total) {
+  total = v;
+  return v;
+}
+#else
+// Blocks of 128 bits, in which every target can shift lanes.
+template <class Q>
+using ScanTag = hn::CappedTag<Q, 16 / sizeof(Q)>;
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V scan(D d, V v, V& total) {
+  constexpr int kLast = static_cast<int>(hn::MaxLanes(D())) - 1;
+  v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    v = hn::Add(v, hn::ShiftLeftLanes<2>(d, v));
+    total = hn::Broadcast<kLast>(v);
+  } else {
+    total = hn::InterleaveUpper(d, v, v);
+  }
+  return v;
+}
+#endif
+
+// kOnes lags of 1 (scans) and kSlow further lags, all of at least a vector.
+template <int kOnes, int kSlow, class Q>
+void reconstruct_n(const Q* HWY_RESTRICT residuals, size_t count, const size_t* slow_lag,
+                   Carry<Q>& carry, Q* codes) {
+  using U = std::make_unsigned_t<Q>;
+  const ScanTag<Q> d;
+  const size_t lanes = hn::Lanes(d);
+  auto carry0 = hn::Set(d, carry.sum[0]);
+  auto carry1 = hn::Set(d, carry.sum[1]);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    auto v = hn::LoadU(d, residuals + i);
+    auto total = v;
+    if constexpr (kOnes >= 1) {
+      v = hn::Add(scan(d, v, total), carry0);
+      carry0 = hn::Add(carry0, total);
+    }
+    if constexpr (kOnes >= 2) {
+      v = hn::Add(scan(d, v, total), carry1);
+      carry1 = hn::Add(carry1, total);
+    }
+    if constexpr (kSlow > 0) {
+      v = hn::Sub(v, combine_known<kSlow, Q>(d, codes + i, slow_lag));
+    }
+    hn::StoreU(v, d, codes + i);
+  }
+  carry.sum[0] = hn::GetLane(carry0);
+  carry.sum[1] = hn::GetLane(carry1);
+  for (; i < count; ++i) {
+    U v = static_cast<U>(residuals[i]);
+    for (int k = 0; k < kOnes; ++k) {
+      v += static_cast<U>(carry.sum[k]);
+      carry.sum[k] = static_cast<Q>(v);
+    }
+    codes[i] = 0;
+    codes[i] = static_cast<Q>(v - static_cast<U>(combine_one<kSlow>(codes + i, slow_lag)));
+  }
+}
+
+template <class Q>
+void reconstruct_scalar(const Q* residuals, size_t count, const Lags& lags, Q* codes) {
+  using U = std::make_unsigned_t<Q>;
+  for (size_t i = 0; i < count; ++i) {
+    codes[i] =
+        static_cast<Q>(static_cast<U>(residuals[i]) + static_cast<U>(predict_one(codes + i, lags)));
+  }
+}
+
+template <class Q>
+void reconstruct(Q* residuals, size_t count, const Lags& lags, Carry<Q>& carry, Q* codes) {
+  int ones = 0;
+  while (ones < lags.count && lags.lag[ones] == 1) ++ones;
+  const int slow = lags.count - ones;
+  const size_t* slow_lag = lags.lag.data() + ones;
+  const size_t lanes = hn::Lanes(ScanTag<Q>());
+  if (ones > 2 || (slow > 0 && slow_lag[0] < lanes)) {
+    return reconstruct_scalar(residuals, count, lags, codes);
+  }
+#define FIRN_CASE(kOnes, kSlow) \
+  case (kOnes)*8 + (kSlow):     \
+    return reconstruct_n<kOnes, kSlow>(residuals, count, slow_lag, carry, codes)
+  switch (ones * 8 + slow) {
+    FIRN_CASE(0, 0);
+    FIRN_CASE(0, 1);
+    FIRN_CASE(0, 2);
+    FIRN_CASE(0, 3);
+    FIRN_CASE(0, 4);
+    FIRN_CASE(1, 0);
+    FIRN_CASE(1, 1);
+    FIRN_CASE(1, 2);
+    FIRN_CASE(1, 3);
+    FIRN_CASE(2, 0);
+    FIRN_CASE(2, 1);
+    FIRN_CASE(2, 2);
+  }
+#undef FIRN_CASE
+}
+
+template <class Q>
+const Kernels<Q>& table() {
+  static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>};
+  return kernels;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace firn::predict
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "base/simd_dispatch.hpp"
+
+namespace firn::predict {
+
+namespace reference {
+template <class Q>
+const Kernels<Q>& kernels();
+}  // namespace reference
+
+template <class Q>
+const Kernels<Q>& kernels(simd::Target target) {
+  if (target == simd::Target::reference) return reference::kernels<Q>();
+  FIRN_SELECT_KERNELS(target, table<Q>)
+}
+template const Kernels<std::int32_t>& kernels(simd::Target);
+template const Kernels<std::int64_t>& kernels(simd::Target);
+
+}  // namespace firn::predict
+#endif  // HWY_ONCE

@@ -1,0 +1,75 @@
+// Values to integers and back: q = nearest(x / step), x' = q * step. Codes are q - base, where the
+// base is the q of a chunk's first value, so that codes start at 0.
+//
+// step = 2 * bound * (1 - 2^-margin): a little less than twice the bound, so that rounding in
+// x * (1 / step) and q * step does not push values that lie midway between two codes out of the
+// bound. The margin grows with the codes (plan/ chooses it); a value that fails all the same is
+// stored exactly.
+//
+// The test |x' - x| <= bound is exact although it is done in the value's own type, for bound and
+// step are exact in it: for q = 0 and |q| >= 2 the subtraction does not round (Sterbenz); for
+// |q| = 1 it may only when |x| < x'/2, and a result that rounds down to the bound would need
+// |x| / step below 1/2 by more than 2^-margin / 4, where q is 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/simd_target.hpp"
+
+namespace firn::quantize {
+
+// Codes are clamped to +-2^30 (narrow) or +-2^50 (wide): integers up to there convert exactly or
+// fail the bound test.
+inline constexpr double kNarrowLimit = 1073741824.0;
+inline constexpr double kWideLimit = 1125899906842624.0;
+
+template <class T>
+struct Scale {
+  T bound;  // > 0
+  T step;
+  T inverse_step;  // 1 / step; infinite when step is subnormal, and then no value passes
+
+  // bound must be exact in T.
+  Scale(T absolute_bound, int margin)
+      : bound(absolute_bound),
+        step(2 * absolute_bound * (1 - 1 / static_cast<T>(1 << margin))),
+        inverse_step(1 / step) {}
+};
+
+template <class T>
+struct RowOutcome {
+  bool within;  // every value passed the bound test; otherwise only `quantize_value` tells
+  T max_error;  // largest |x' - x|; meaningful only when within
+};
+
+template <class T, class Q>
+struct Kernels {
+  RowOutcome<T> (*quantize)(const T* values, std::size_t count, Scale<T> scale, Q base, Q* codes);
+  void (*dequantize)(const Q* codes, std::size_t count, T step, Q base, T* values);
+};
+
+template <class T>
+struct RangeKernels {
+  // Widens [low, high] by the finite values of the row. False when some value is not finite
+  // (then low and high are unspecified and the caller goes value by value).
+  bool (*widen)(const T* values, std::size_t count, T* low, T* high);
+};
+
+template <class T, class Q>
+const Kernels<T, Q>& kernels(simd::Target target);
+template <class T>
+const RangeKernels<T>& range_kernels(simd::Target target);
+
+// The definition of one value's q, for rows that hold special values, and the reference of the
+// kernels. False: the value must be stored exactly.
+template <class T, class Q>
+bool quantize_value(T value, const Scale<T>& scale, Q* q, T* error);
+template <class T, class Q>
+T dequantize_value(Q q, T step);
+
+// True when the value is finite but its code is beyond the narrow limit.
+template <class T>
+bool needs_wide(T value, const Scale<T>& scale);
+
+}  // namespace firn::quantize

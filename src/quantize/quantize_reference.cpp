@@ -1,0 +1,124 @@
+// Quantisation one value at a time: what every SIMD target must reproduce.
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "quantize/quantize.hpp"
+
+namespace firn::quantize {
+namespace {
+
+// Nearest integer, ties to even, by adding and subtracting a constant: needs |value| below half
+// of it, which the clamp ensures.
+template <class T>
+T nearest_even(T value) {
+  constexpr T kMagic = sizeof(T) == 4 ? T(12582912.0) : T(6755399441055744.0);  // 1.5 * 2^23 | 2^52
+  constexpr T kExact = sizeof(T) == 4 ? T(4194304.0) : T(2251799813685248.0);   // 2^22 | 2^51
+  if (!(std::fabs(value) < kExact)) return value;  // f32 beyond 2^22 has at most one fraction bit
+  return (value + kMagic) - kMagic;
+}
+
+// f32 values between 2^22 and 2^23 may still end in .5.
+float round_code(float value) {
+  const float magnitude = std::fabs(value);
+  if (magnitude >= 4194304.0f && magnitude < 8388608.0f) {
+    return static_cast<float>(nearest_even<double>(value));
+  }
+  return nearest_even<float>(value);
+}
+double round_code(double value) { return nearest_even<double>(value); }
+
+template <class Q>
+constexpr double limit() {
+  return sizeof(Q) == 4 ? kNarrowLimit : kWideLimit;
+}
+
+}  // namespace
+
+template <class T, class Q>
+bool quantize_value(T value, const Scale<T>& scale, Q* q, T* error) {
+  T scaled = value * scale.inverse_step;
+  if (!(std::fabs(scaled) <= std::numeric_limits<T>::max())) return false;
+  const T bound_of_code = static_cast<T>(limit<Q>());
+  if (scaled > bound_of_code) scaled = bound_of_code;
+  if (scaled < -bound_of_code) scaled = -bound_of_code;
+  *q = static_cast<Q>(round_code(scaled));
+  *error = std::fabs(dequantize_value<T, Q>(*q, scale.step) - value);
+  return *error <= scale.bound;
+}
+
+template <class T, class Q>
+T dequantize_value(Q q, T step) {
+  return static_cast<T>(q) * step;
+}
+
+template <class T>
+bool needs_wide(T value, const Scale<T>& scale) {
+  const T scaled = std::fabs(value * scale.inverse_step);
+  return scaled > static_cast<T>(kNarrowLimit) && scaled <= static_cast<T>(kWideLimit);
+}
+
+namespace reference {
+
+template <class T, class Q>
+RowOutcome<T> quantize(const T* values, std::size_t count, Scale<T> scale, Q base, Q* codes) {
+  using U = std::make_unsigned_t<Q>;
+  RowOutcome<T> outcome{true, 0};
+  for (std::size_t i = 0; i < count; ++i) {
+    T error = 0;
+    Q q = 0;
+    if (!quantize_value<T, Q>(values[i], scale, &q, &error)) outcome.within = false;
+    codes[i] = static_cast<Q>(static_cast<U>(q) - static_cast<U>(base));
+    if (error > outcome.max_error) outcome.max_error = error;
+  }
+  return outcome;
+}
+
+template <class T, class Q>
+void dequantize(const Q* codes, std::size_t count, T step, Q base, T* values) {
+  using U = std::make_unsigned_t<Q>;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Q q = static_cast<Q>(static_cast<U>(codes[i]) + static_cast<U>(base));
+    values[i] = dequantize_value<T, Q>(q, step);
+  }
+}
+
+template <class T>
+bool widen(const T* values, std::size_t count, T* low, T* high) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!std::isfinite(values[i])) return false;
+    if (values[i] < *low) *low = values[i];
+    if (values[i] > *high) *high = values[i];
+  }
+  return true;
+}
+
+template <class T, class Q>
+const Kernels<T, Q>& kernels() {
+  static constexpr Kernels<T, Q> table{quantize<T, Q>, dequantize<T, Q>};
+  return table;
+}
+template const Kernels<float, std::int32_t>& kernels();
+template const Kernels<double, std::int32_t>& kernels();
+template const Kernels<double, std::int64_t>& kernels();
+
+template <class T>
+const RangeKernels<T>& range_kernels() {
+  static constexpr RangeKernels<T> table{widen<T>};
+  return table;
+}
+template const RangeKernels<float>& range_kernels();
+template const RangeKernels<double>& range_kernels();
+
+}  // namespace reference
+
+template bool quantize_value(float, const Scale<float>&, std::int32_t*, float*);
+template bool quantize_value(double, const Scale<double>&, std::int32_t*, double*);
+template bool quantize_value(double, const Scale<double>&, std::int64_t*, double*);
+template float dequantize_value(std::int32_t, float);
+template double dequantize_value(std::int32_t, double);
+template double dequantize_value(std::int64_t, double);
+template bool needs_wide(float, const Scale<float>&);
+template bool needs_wide(double, const Scale<double>&);
+
+}  // namespace firn::quantize

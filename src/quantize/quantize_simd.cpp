@@ -1,0 +1,234 @@
+// Quantisation with Highway, one copy per target. Rows end with a vector padded with zeros, whose
+// codes and errors are zero.
+#include "quantize/quantize.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "quantize/quantize_simd.cpp"  // NOLINT
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace firn::quantize {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Highway's NearestInt also repairs overflow, which the clamp has excluded.
+#if HWY_TARGET == HWY_AVX2
+HWY_INLINE hn::Vec256<int32_t> nearest_int(hn::Vec256<float> v) {
+  return hn::Vec256<int32_t>{_mm256_cvtps_epi32(v.raw)};
+}
+#else
+template <class V>
+HWY_INLINE auto nearest_int(V v) {
+  return hn::NearestInt(v);
+}
+#endif
+
+// The value that stands for 1.5 * 2^52: adding it leaves a double's nearest integer in the low
+// bits of its representation.
+constexpr double kMagic = 6755399441055744.0;
+constexpr int64_t kMagicBits = 0x4338000000000000;
+
+// Wraps: a damaged stream may hold any base.
+HWY_INLINE int64_t magic_plus(int64_t base) {
+  return static_cast<int64_t>(static_cast<uint64_t>(kMagicBits) + static_cast<uint64_t>(base));
+}
+
+template <class T>
+struct Accumulator {
+  using D = hn::ScalableTag<T>;
+  hn::Mask<D> within;
+  hn::Vec<D> max_error;
+};
+
+template <class T>
+HWY_INLINE void account(hn::Vec<hn::ScalableTag<T>> decoded, hn::Vec<hn::ScalableTag<T>> value,
+                        hn::Vec<hn::ScalableTag<T>> bound, Accumulator<T>& total) {
+  const auto error = hn::Abs(hn::Sub(decoded, value));
+  total.within = hn::And(total.within, hn::Le(error, bound));
+  total.max_error = hn::Max(total.max_error, error);
+}
+
+// Quantises one vector from `values` and stores its codes.
+HWY_INLINE void step(const float* values, const Scale<float>& scale, int32_t base, int32_t* codes,
+                     Accumulator<float>& total) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto limit = hn::Set(d, static_cast<float>(kNarrowLimit));
+  const auto value = hn::LoadU(d, values);
+  const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
+  const auto q = nearest_int(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)));
+  hn::StoreU(hn::Sub(q, hn::Set(di, base)), di, codes);
+  account<float>(hn::Mul(hn::ConvertTo(d, q), hn::Set(d, scale.step)), value,
+                 hn::Set(d, scale.bound), total);
+}
+
+template <class Q>
+HWY_INLINE void step(const double* values, const Scale<double>& scale, Q base, Q* codes,
+                     Accumulator<double>& total) {
+  const hn::ScalableTag<double> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const auto limit = hn::Set(d, sizeof(Q) == 4 ? kNarrowLimit : kWideLimit);
+  const auto magic = hn::Set(d, kMagic);
+  const auto value = hn::LoadU(d, values);
+  const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
+  const auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
+  if constexpr (sizeof(Q) == 4) {
+    const hn::Rebind<uint32_t, decltype(d)> du32;
+    const auto q = hn::TruncateTo(du32, hn::BitCast(du, shifted));
+    hn::StoreU(hn::Sub(q, hn::Set(du32, static_cast<uint32_t>(base))), du32,
+               reinterpret_cast<uint32_t*>(codes));
+  } else {
+    hn::StoreU(hn::Sub(hn::BitCast(di, shifted), hn::Set(di, magic_plus(base))), di, codes);
+  }
+  account<double>(hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step)), value,
+                  hn::Set(d, scale.bound), total);
+}
+
+template <class T, class Q>
+RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, Q base,
+                       Q* HWY_RESTRICT codes) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  // Two accumulators: a chain of maxima would otherwise bound the loop.
+  Accumulator<T> even{hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
+  Accumulator<T> odd = even;
+  size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    step(values + i, scale, base, codes + i, even);
+    step(values + i + lanes, scale, base, codes + i + lanes, odd);
+  }
+  for (; i < count; i += lanes) {
+    const size_t rest = count - i < lanes ? count - i : lanes;
+    T padded[hn::MaxLanes(d)] = {};
+    Q padded_codes[hn::MaxLanes(d)];
+    std::memcpy(padded, values + i, rest * sizeof(T));
+    step(padded, scale, base, padded_codes, even);
+    std::memcpy(codes + i, padded_codes, rest * sizeof(Q));
+  }
+  RowOutcome<T> outcome;
+  outcome.within = hn::AllTrue(d, hn::And(even.within, odd.within));
+  outcome.max_error = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.max_error, odd.max_error)));
+  return outcome;
+}
+
+HWY_INLINE void restore(const int32_t* codes, float step, int32_t base, float* values) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  hn::StoreU(
+      hn::Mul(hn::ConvertTo(d, hn::Add(hn::LoadU(di, codes), hn::Set(di, base))), hn::Set(d, step)),
+      d, values);
+}
+
+HWY_INLINE void restore(const int32_t* codes, double step, int32_t base, double* values) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<int32_t, decltype(d)> di32;
+  hn::StoreU(hn::Mul(hn::PromoteTo(d, hn::Add(hn::LoadU(di32, codes), hn::Set(di32, base))),
+                     hn::Set(d, step)),
+             d, values);
+}
+
+// Exact for codes within +-2^51; damaged streams may hold others, which give some value.
+HWY_INLINE void restore(const int64_t* codes, double step, int64_t base, double* values) {
+  const hn::ScalableTag<double> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto shifted = hn::Add(hn::LoadU(di, codes), hn::Set(di, magic_plus(base)));
+  const auto code = hn::Sub(hn::BitCast(d, shifted), hn::Set(d, kMagic));
+  hn::StoreU(hn::Mul(code, hn::Set(d, step)), d, values);
+}
+
+template <class T, class Q>
+void dequantize(const Q* HWY_RESTRICT codes, size_t count, T step, Q base, T* HWY_RESTRICT values) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) restore(codes + i, step, base, values + i);
+  if (i < count) {
+    Q padded[hn::MaxLanes(d)] = {};
+    T padded_values[hn::MaxLanes(d)];
+    std::memcpy(padded, codes + i, (count - i) * sizeof(Q));
+    restore(padded, step, base, padded_values);
+    std::memcpy(values + i, padded_values, (count - i) * sizeof(T));
+  }
+}
+
+template <class T>
+bool widen(const T* HWY_RESTRICT values, size_t count, T* low, T* high) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto largest = hn::Set(d, hwy::HighestValue<T>());
+  auto low0 = hn::Set(d, *low), high0 = hn::Set(d, *high);
+  auto low1 = low0, high1 = high0;
+  auto finite = hn::Eq(hn::Zero(d), hn::Zero(d));
+  size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const auto a = hn::LoadU(d, values + i);
+    const auto b = hn::LoadU(d, values + i + lanes);
+    finite = hn::And(finite, hn::And(hn::Le(hn::Abs(a), largest), hn::Le(hn::Abs(b), largest)));
+    low0 = hn::Min(low0, a);
+    high0 = hn::Max(high0, a);
+    low1 = hn::Min(low1, b);
+    high1 = hn::Max(high1, b);
+  }
+  for (; i < count; ++i) {
+    const auto a = hn::Set(d, values[i]);
+    finite = hn::And(finite, hn::Le(hn::Abs(a), largest));
+    low0 = hn::Min(low0, a);
+    high0 = hn::Max(high0, a);
+  }
+  if (!hn::AllTrue(d, finite)) return false;
+  *low = hn::GetLane(hn::MinOfLanes(d, hn::Min(low0, low1)));
+  *high = hn::GetLane(hn::MaxOfLanes(d, hn::Max(high0, high1)));
+  return true;
+}
+
+template <class T, class Q>
+const Kernels<T, Q>& table() {
+  static constexpr Kernels<T, Q> kernels{quantize<T, Q>, dequantize<T, Q>};
+  return kernels;
+}
+
+template <class T>
+const RangeKernels<T>& range_table() {
+  static constexpr RangeKernels<T> kernels{widen<T>};
+  return kernels;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace firn::quantize
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "base/simd_dispatch.hpp"
+
+namespace firn::quantize {
+
+namespace reference {
+template <class T, class Q>
+const Kernels<T, Q>& kernels();
+template <class T>
+const RangeKernels<T>& range_kernels();
+}  // namespace reference
+
+template <class T, class Q>
+const Kernels<T, Q>& kernels(simd::Target target) {
+  if (target == simd::Target::reference) return reference::kernels<T, Q>();
+  FIRN_SELECT_KERNELS(target, table<T, Q>)
+}
+template const Kernels<float, std::int32_t>& kernels(simd::Target);
+template const Kernels<double, std::int32_t>& kernels(simd::Target);
+template const Kernels<double, std::int64_t>& kernels(simd::Target);
+
+template <class T>
+const RangeKernels<T>& range_kernels(simd::Target target) {
+  if (target == simd::Target::reference) return reference::range_kernels<T>();
+  FIRN_SELECT_KERNELS(target, range_table<T>)
+}
+template const RangeKernels<float>& range_kernels(simd::Target);
+template const RangeKernels<double>& range_kernels(simd::Target);
+
+}  // namespace firn::quantize
+#endif  // HWY_ONCE
