@@ -195,8 +195,8 @@ HWY_INLINE void planes_to_bytes(ByteVector* v) {
 // branch that is hard to predict costs more than some planes of zeros.
 struct Planes {
   alignas(32) uint8_t plane[kMaxPlanes][kPlaneBytes];
-  // Read eight at a time from any plane on.
-  alignas(32) uint32_t mask[kMaxPlanes + 8];
+  // As many zeros follow, so that kPlanes masks can be read from any plane on.
+  alignas(32) uint32_t mask[2 * kMaxPlanes];
 };
 
 // Planes of the two's complement to those of the zigzag code, where plane 0 is the sign and the
@@ -338,7 +338,7 @@ HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
     planes.mask[p] = nonzero_bytes(planes.plane[p]);
     crowded |= static_cast<uint64_t>(std::popcount(planes.mask[p]) > kMaxSparse) << p;
   }
-  std::memset(planes.mask + kPlanes, 0, 8 * sizeof(uint32_t));
+  std::memset(planes.mask + kPlanes, 0, kPlanes * sizeof(uint32_t));
   const int dense = static_cast<int>(std::bit_width(crowded));
   const int sparse = width - dense;
   if (kPlanes <= 8 || width < kLongHeader) {

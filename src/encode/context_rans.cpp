@@ -233,8 +233,8 @@ bool decode_group(RansReader& reader, const std::uint8_t* contexts, std::size_t 
 namespace {
 
 template <class Q>
-void encode_segment(RansWriter& writer, const Q* residuals, const Cell* cells,
-                    std::size_t count) {
+void encode_segment(RansWriter& writer, const Q* residuals, const std::uint8_t*,
+                    const Cell* cells, std::size_t count) {
   for (std::size_t end = count; end > 0;) {
     const std::size_t begin = (end - 1) / writer.lanes * writer.lanes;
     encode_group(writer, residuals + begin, cells + begin, end - begin);
@@ -561,7 +561,7 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
   std::size_t segment_end = count;
   for (std::size_t s = segments.size(); s-- > 0;) {
     const std::size_t begin = segment_end - segments[s];
-    kernels.encode(writer, residuals + begin, cells + begin, segments[s]);
+    kernels.encode(writer, residuals + begin, contexts + begin, cells + begin, segments[s]);
     segment_end = begin;
   }
   for (std::size_t lane = 0; lane < writer.lanes; ++lane) head.write(writer.states[lane]);
@@ -676,8 +676,7 @@ const ContextRansKernels<Q>& context_rans_reference() {
                                                   std::uint8_t*);                             \
   template bool ContextRansDecoder::decode(const std::uint8_t*, std::size_t, Q*);             \
   template const ContextRansKernels<Q>& context_rans_reference();                             \
-  template void encode_group(RansWriter&, const Q*, const std::uint8_t*, const std::int8_t*,  \
-                             std::size_t);                                                    \
+  template void encode_group(RansWriter&, const Q*, const Cell*, std::size_t);                \
   template bool decode_group(RansReader&, const std::uint8_t*, std::size_t, Q*);              \
   template bool decode_raw_bits(RansReader&, const std::uint8_t*, const std::int32_t*,        \
                                 std::size_t, Q*);

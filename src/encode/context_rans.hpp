@@ -101,7 +101,8 @@ struct ContextRansKernels {
   void (*tokenize)(const Q* residuals, const std::uint8_t* contexts, const ContextShifts& shifts,
                    std::size_t count, Cell* cells);
   // One segment, its last group first.
-  void (*encode)(RansWriter& writer, const Q* residuals, const Cell* cells, std::size_t count);
+  void (*encode)(RansWriter& writer, const Q* residuals, const std::uint8_t* contexts,
+                 const Cell* cells, std::size_t count);
   // One piece. False when the payload ended before it.
   bool (*decode)(RansReader& reader, const std::uint8_t* contexts, std::size_t count, Q* residuals);
 };

@@ -58,16 +58,18 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr size_t kVector = 8;
 using D32 = hn::FixedTag<int32_t, kVector>;
 using DU32 = hn::FixedTag<uint32_t, kVector>;
+using D64 = hn::FixedTag<int64_t, kVector / 2>;
 using DU64 = hn::FixedTag<uint64_t, kVector / 2>;
 using DU16 = hn::FixedTag<uint16_t, kVector>;
 using DU8 = hn::FixedTag<uint8_t, 16>;
-using D8 = hn::FixedTag<int8_t, kVector>;
+using DBytes = hn::FixedTag<uint8_t, kRansGroup>;
 using V = hn::Vec<D32>;
 using M = hn::Mask<D32>;
 constexpr D32 d;
 constexpr DU32 du;
 constexpr DU16 du16;
 constexpr DU8 du8;
+constexpr DBytes d_bytes;
 
 HWY_INLINE uint32_t bits_of(M mask) {
   uint8_t bits[8] = {};
@@ -75,43 +77,34 @@ HWY_INLINE uint32_t bits_of(M mask) {
   return bits[0];
 }
 
-// 64 bytes indexed by bytes below 64, 16 at a time.
-struct ByteMap {
-  hn::Vec<DU8> part[4];
+// Looks up a byte for each of 32 contexts, in 16, 32 or 64 entries.
+class ByteMap {
+ public:
+  HWY_INLINE ByteMap(const std::array<uint8_t, kMaxContexts>& bytes, int context_count)
+      : bytes_(bytes.data()), parts_(context_count <= 16 ? 1 : context_count <= 32 ? 2 : 4) {}
 
-  HWY_INLINE explicit ByteMap(const std::array<uint8_t, kMaxContexts>& bytes) {
-    for (size_t k = 0; k < 4; ++k) part[k] = hn::LoadU(du8, bytes.data() + 16 * k);
+  HWY_INLINE hn::Vec<DBytes> operator()(hn::Vec<DBytes> context) const {
+    const auto low = hn::And(context, hn::Set(d_bytes, 15));
+    const auto first = part(0, low);
+    if (parts_ == 1) return first;
+    const auto bit4 = is_set(context, 16);
+    const auto below_32 = hn::IfThenElse(bit4, part(1, low), first);
+    if (parts_ == 2) return below_32;
+    return hn::IfThenElse(is_set(context, 32), hn::IfThenElse(bit4, part(3, low), part(2, low)),
+                          below_32);
   }
-  HWY_INLINE hn::Vec<DU8> operator()(hn::Vec<DU8> index) const {
-    const auto low = hn::And(index, hn::Set(du8, 15));
-    const auto bit4 = hn::Ne(hn::And(index, hn::Set(du8, 16)), hn::Zero(du8));
-    const auto bit5 = hn::Ne(hn::And(index, hn::Set(du8, 32)), hn::Zero(du8));
-    const auto a = hn::IfThenElse(bit4, hn::TableLookupBytes(part[1], low),
-                                  hn::TableLookupBytes(part[0], low));
-    const auto b = hn::IfThenElse(bit4, hn::TableLookupBytes(part[3], low),
-                                  hn::TableLookupBytes(part[2], low));
-    return hn::IfThenElse(bit5, b, a);
+
+ private:
+  HWY_INLINE hn::Vec<DBytes> part(size_t k, hn::Vec<DBytes> low) const {
+    return hn::TableLookupBytes(hn::LoadDup128(d_bytes, bytes_ + 16 * k), low);
   }
+  static HWY_INLINE hn::Mask<DBytes> is_set(hn::Vec<DBytes> value, uint8_t bit) {
+    return hn::TestBit(value, hn::Set(d_bytes, bit));
+  }
+
+  const uint8_t* bytes_;
+  int parts_;
 };
-
-// Table and shift of up to 32 contexts, as bytes.
-template <size_t kLanes>
-HWY_INLINE void look_up(const ByteMap& tables, const ByteMap& shifts, const uint8_t* contexts,
-                        uint8_t* HWY_RESTRICT table, uint8_t* HWY_RESTRICT shift) {
-  if constexpr (kLanes == 8) {
-    alignas(16) uint8_t padded[16] = {};
-    std::memcpy(padded, contexts, 8);
-    const auto index = hn::Load(du8, padded);
-    hn::Store(tables(index), du8, table);
-    hn::Store(shifts(index), du8, shift);
-  } else {
-    for (size_t i = 0; i < kLanes; i += 16) {
-      const auto index = hn::LoadU(du8, contexts + i);
-      hn::Store(tables(index), du8, table + i);
-      hn::Store(shifts(index), du8, shift + i);
-    }
-  }
-}
 
 HWY_INLINE V widen(const uint8_t* bytes) {
   return hn::PromoteTo(d, hn::LoadU(hn::FixedTag<uint8_t, kVector>(), bytes));
@@ -128,142 +121,171 @@ HWY_INLINE V renormalize(V state, const uint8_t*& next) {
   return hn::Or(hn::IfThenElse(low, hn::ShiftLeft<16>(state), state), added);
 }
 
+// The raw bits of a token beside the low bits of its residual: extra bits of its class.
+struct ClassOf {
+  V extra;
+  V first;  // smallest magnitude
+};
+HWY_INLINE ClassOf class_of(V size) {
+  // 16 + 2 e + m is the class from (2 + m) << (3 + e) on.
+  const M is_class = hn::Gt(size, hn::Set(d, kDirectTokens - 1));
+  const V extra = hn::IfThenElseZero(
+      is_class, hn::Sub(hn::ShiftRight<1>(size), hn::Set(d, kDirectTokens / 2 - 3)));
+  const V top = hn::Or(hn::And(size, hn::Set(d, 1)), hn::Set(d, 2));
+  return {extra, hn::IfThenElse(is_class, hn::Shl(top, extra), size)};
+}
+
+// Not zero where a residual is an escape (|token| is 32) or has more raw bits than one piece.
+HWY_INLINE V beyond_one_piece(V size, V raw_bits) {
+  return hn::Or(hn::And(size, hn::Set(d, 32)), hn::AndNot(hn::Set(d, kRawPieceBits), raw_bits));
+}
+
+HWY_INLINE bool all_zero(V v) { return hn::AllTrue(d, hn::Eq(v, hn::Zero(d))); }
+
 template <size_t kLanes>
-bool decode_groups(RansReader& reader, const uint8_t* contexts, size_t count, int32_t* residuals) {
-  constexpr size_t kVectors = kLanes / kVector;
-  const ByteMap tables(reader.context.table);
-  const ByteMap shifts(reader.context.shift);
-  const auto* slots = reinterpret_cast<const int32_t*>(reader.tables);
-  alignas(64) uint8_t table[32];
-  alignas(64) uint8_t shift[32];
-  const V slot_mask = hn::Set(d, 0xFFF);
-  V states[kVectors];
-  for (size_t v = 0; v < kVectors; ++v) {
-    states[v] = hn::BitCast(d, hn::Load(du, reader.states.data() + v * kVector));
+struct States {
+  static constexpr size_t kVectors = kLanes / kVector;
+  V v[kVectors];
+
+  HWY_INLINE explicit States(const std::array<uint32_t, kRansGroup>& from) { load(from); }
+  HWY_INLINE void load(const std::array<uint32_t, kRansGroup>& from) {
+    for (size_t k = 0; k < kVectors; ++k) {
+      v[k] = hn::BitCast(d, hn::Load(du, from.data() + k * kVector));
+    }
   }
+  HWY_INLINE void store(std::array<uint32_t, kRansGroup>& to) const {
+    for (size_t k = 0; k < kVectors; ++k) {
+      hn::Store(hn::BitCast(du, v[k]), du, to.data() + k * kVector);
+    }
+  }
+};
+
+template <size_t kLanes>
+bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int32_t* residuals) {
+  constexpr size_t kVectors = kLanes / kVector;
+  const ByteMap map_table(reader.table, reader.shifts.context_count);
+  const ByteMap map_shift(reader.shifts.shift, reader.shifts.context_count);
+  const bool any_shift = reader.shifts.any;
+  const auto* slots = reinterpret_cast<const int32_t*>(reader.tables);
+  alignas(64) uint8_t tables[kRansGroup];
+  alignas(64) uint8_t shifts[kRansGroup] = {};
+  const V slot_mask = hn::Set(d, 0xFFF);
+  const V one = hn::Set(d, 1);
+  States<kLanes> states(reader.states);
   const uint8_t* next = reader.next;
   size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    if (HWY_UNLIKELY(next > reader.limit)) {
-      reader.next = next;
-      if (!reader.refill()) return false;
-      next = reader.next;
-    }
-    look_up<kLanes>(tables, shifts, contexts + i, table, shift);
-    V tokens[kVectors];
-    for (size_t v = 0; v < kVectors; ++v) {
-      const V base = hn::ShiftLeft<kProbabilityBits>(widen(table + v * kVector));
-      const V slot = hn::GatherIndex(d, slots, hn::Or(base, hn::And(states[v], slot_mask)));
-      tokens[v] = hn::ShiftRight<24>(slot);
-      const V frequency = hn::And(hn::ShiftRight<12>(slot), slot_mask);
-      states[v] = hn::Add(hn::Mul(frequency, hn::ShiftRight<kProbabilityBits>(states[v])),
-                          hn::And(slot, slot_mask));
-    }
-    for (size_t v = 0; v < kVectors; ++v) states[v] = renormalize(states[v], next);
+  for (; i + kRansGroup <= count; i += kRansGroup) {
+    const auto context = hn::LoadU(d_bytes, contexts + i);
+    hn::Store(map_table(context), d_bytes, tables);
+    if (any_shift) hn::Store(map_shift(context), d_bytes, shifts);
 
-    // Raw bits: none, up to 15 in each lane, or (escapes, large shifts) anything.
-    V raw_bits[kVectors];
-    V sizes[kVectors];
-    V any = hn::Zero(d);
-    V beyond = hn::Zero(d);
-    for (size_t v = 0; v < kVectors; ++v) {
-      sizes[v] = hn::Abs(tokens[v]);
-      raw_bits[v] = widen(shift + v * kVector);
-      any = hn::Or(any, hn::Or(raw_bits[v], hn::AndNot(hn::Set(d, 15), sizes[v])));
-    }
-    if (hn::AllTrue(d, hn::Eq(any, hn::Zero(d)))) {
-      for (size_t v = 0; v < kVectors; ++v) hn::StoreU(tokens[v], d, residuals + i + v * kVector);
-      continue;
-    }
-    V first[kVectors];
-    V extra[kVectors];
-    for (size_t v = 0; v < kVectors; ++v) {
-      // 16 + 2 e + m is the class from (2 + m) << (3 + e) on.
-      const M is_class = hn::Gt(sizes[v], hn::Set(d, kDirectTokens - 1));
-      extra[v] = hn::IfThenElseZero(
-          is_class, hn::Sub(hn::ShiftRight<1>(sizes[v]), hn::Set(d, kDirectTokens / 2 - 3)));
-      const V top = hn::Or(hn::And(sizes[v], hn::Set(d, 1)), hn::Set(d, 2));
-      first[v] = hn::IfThenElse(is_class, hn::Shl(top, extra[v]), sizes[v]);
-      // 32 marks an escape.
-      beyond = hn::Or(beyond, hn::And(sizes[v], hn::Set(d, 32)));
-      raw_bits[v] = hn::Add(raw_bits[v], extra[v]);
-      beyond = hn::Or(beyond, hn::AndNot(hn::Set(d, 15), raw_bits[v]));
-    }
-    if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Eq(beyond, hn::Zero(d))))) {
-      alignas(64) int32_t plain[kLanes];
-      for (size_t v = 0; v < kVectors; ++v) {
-        hn::Store(hn::BitCast(du, states[v]), du, reader.states.data() + v * kVector);
-        hn::Store(tokens[v], d, plain + v * kVector);
+    for (size_t j = 0; j < kRansGroup; j += kLanes) {
+      if (HWY_UNLIKELY(next > reader.limit)) {
+        reader.next = next;
+        if (!reader.refill()) return false;
+        next = reader.next;
       }
-      reader.next = next;
-      if (!decode_raw_bits(reader, contexts + i, plain, kLanes, residuals + i)) return false;
-      next = reader.next;
-      for (size_t v = 0; v < kVectors; ++v) {
-        states[v] = hn::BitCast(d, hn::Load(du, reader.states.data() + v * kVector));
+      int32_t* HWY_RESTRICT to = residuals + i + j;
+      V tokens[kVectors];
+      V any = hn::Zero(d);
+      for (size_t k = 0; k < kVectors; ++k) {
+        const V state = states.v[k];
+        const V table = hn::ShiftLeft<kProbabilityBits>(widen(tables + j + k * kVector));
+        const V slot = hn::GatherIndex(d, slots, hn::Or(table, hn::And(state, slot_mask)));
+        const V frequency = hn::And(hn::ShiftRight<12>(slot), slot_mask);
+        states.v[k] = hn::Add(hn::Mul(frequency, hn::ShiftRight<kProbabilityBits>(state)),
+                              hn::And(slot, slot_mask));
+        tokens[k] = hn::ShiftRight<24>(slot);
+        any = hn::Or(any, hn::AndNot(hn::Set(d, 15), hn::Abs(tokens[k])));
       }
-      continue;
-    }
-    const V one = hn::Set(d, 1);
-    for (size_t v = 0; v < kVectors; ++v) {
-      const V mask = hn::Sub(hn::Shl(one, raw_bits[v]), one);
-      const V raw = hn::And(states[v], mask);
-      states[v] = renormalize(hn::Shr(states[v], raw_bits[v]), next);
-      const V low_bits = hn::Sub(raw_bits[v], extra[v]);
-      const V step = hn::Shl(one, low_bits);
-      const V size = hn::Add(first[v], hn::Shr(raw, low_bits));
-      const V high = hn::IfThenElse(hn::Lt(tokens[v], hn::Zero(d)), hn::Neg(size), size);
-      const V low = hn::Sub(hn::And(raw, hn::Sub(step, one)), hn::ShiftRight<1>(step));
-      hn::StoreU(hn::Add(hn::Shl(high, low_bits), low), d, residuals + i + v * kVector);
+      for (size_t k = 0; k < kVectors; ++k) states.v[k] = renormalize(states.v[k], next);
+      if (!any_shift && all_zero(any)) {
+        for (size_t k = 0; k < kVectors; ++k) hn::StoreU(tokens[k], d, to + k * kVector);
+        continue;
+      }
+
+      V beyond = hn::Zero(d);
+      for (size_t k = 0; k < kVectors; ++k) {
+        const V size = hn::Abs(tokens[k]);
+        const V raw_bits = hn::Add(widen(shifts + j + k * kVector), class_of(size).extra);
+        beyond = hn::Or(beyond, beyond_one_piece(size, raw_bits));
+      }
+      if (HWY_UNLIKELY(!all_zero(beyond))) {
+        alignas(64) int32_t plain[kLanes];
+        for (size_t k = 0; k < kVectors; ++k) hn::Store(tokens[k], d, plain + k * kVector);
+        states.store(reader.states);
+        reader.next = next;
+        if (!decode_raw_bits(reader, contexts + i + j, plain, kLanes, to)) return false;
+        next = reader.next;
+        states.load(reader.states);
+        continue;
+      }
+      for (size_t k = 0; k < kVectors; ++k) {
+        const V low_bits = widen(shifts + j + k * kVector);
+        const ClassOf token_class = class_of(hn::Abs(tokens[k]));
+        const V raw_bits = hn::Add(low_bits, token_class.extra);
+        const V raw = hn::And(states.v[k], hn::Sub(hn::Shl(one, raw_bits), one));
+        states.v[k] = renormalize(hn::Shr(states.v[k], raw_bits), next);
+        const V step = hn::Shl(one, low_bits);
+        const V size = hn::Add(token_class.first, hn::Shr(raw, low_bits));
+        const V high = hn::IfThenElse(hn::Lt(tokens[k], hn::Zero(d)), hn::Neg(size), size);
+        const V low = hn::Sub(hn::And(raw, hn::Sub(step, one)), hn::ShiftRight<1>(step));
+        hn::StoreU(hn::Add(hn::Shl(high, low_bits), low), d, to + k * kVector);
+      }
     }
   }
-  for (size_t v = 0; v < kVectors; ++v) {
-    hn::Store(hn::BitCast(du, states[v]), du, reader.states.data() + v * kVector);
-  }
+  states.store(reader.states);
   reader.next = next;
-  return i == count || decode_group(reader, contexts + i, count - i, residuals + i);
+  return context_rans_reference<int32_t>().decode(reader, contexts + i, count - i, residuals + i);
 }
 
 bool decode(RansReader& reader, const uint8_t* contexts, size_t count, int32_t* residuals) {
-  return reader.lanes == kRansGroup ? decode_groups<kRansGroup>(reader, contexts, count, residuals)
-                                    : decode_groups<kVector>(reader, contexts, count, residuals);
+  switch (reader.lanes) {
+    case 8:
+      return decode_lanes<8>(reader, contexts, count, residuals);
+    case 16:
+      return decode_lanes<16>(reader, contexts, count, residuals);
+    default:
+      return decode_lanes<32>(reader, contexts, count, residuals);
+  }
 }
 
-void tokenize(const int32_t* residuals, const uint8_t* contexts, const RansContext& context,
-              size_t count, int8_t* tokens) {
-  const ByteMap tables(context.table);
-  const ByteMap shifts(context.shift);
-  alignas(64) uint8_t table[32];
-  alignas(64) uint8_t shift[32];
+void tokenize(const int32_t* residuals, const uint8_t* contexts, const ContextShifts& shifts,
+              size_t count, Cell* cells) {
+  const ByteMap map_shift(shifts.shift, shifts.context_count);
+  alignas(64) uint8_t shift[kRansGroup];
   const hn::FixedTag<float, kVector> df;
   const V one = hn::Set(d, 1);
   size_t i = 0;
-  for (; i + 32 <= count; i += 32) {
-    look_up<32>(tables, shifts, contexts + i, table, shift);
-    for (size_t v = 0; v < 32; v += kVector) {
-      const V bits = widen(shift + v);
+  for (; i + kRansGroup <= count; i += kRansGroup) {
+    hn::Store(map_shift(hn::LoadU(d_bytes, contexts + i)), d_bytes, shift);
+    for (size_t k = 0; k < kRansGroup; k += kVector) {
+      const V bits = widen(shift + k);
       const V half = hn::ShiftRight<1>(hn::Shl(one, bits));
-      const V high = hn::Shr(hn::Add(hn::LoadU(d, residuals + i + v), half), bits);
+      const V high = hn::Shr(hn::Add(hn::LoadU(d, residuals + i + k), half), bits);
       // Unsigned, because |-2^31| stays negative.
-      const V size = hn::BitCast(d, hn::Min(hn::BitCast(du, hn::Abs(high)), hn::Set(du, 4096u)));
-      // Exponent and first mantissa bit of a float count the classes: 16.0f >> 22 is 262.
+      const V size =
+          hn::BitCast(d, hn::Min(hn::BitCast(du, hn::Abs(high)), hn::Set(du, 4096u)));
+      // Exponent and first mantissa bit of a float count the classes; those of 16.0f are 262.
       const V classed = hn::Sub(hn::ShiftRight<22>(hn::BitCast(d, hn::ConvertTo(df, size))),
-                                hn::Set(d, 262 - 16));
+                                hn::Set(d, 262 - kDirectTokens));
       const V token = hn::IfThenElse(hn::Lt(size, hn::Set(d, kDirectTokens)), size, classed);
       const M negative = hn::Or(hn::Lt(high, hn::Zero(d)), hn::Eq(token, hn::Set(d, 32)));
-      hn::StoreU(hn::DemoteTo(D8(), hn::IfThenElse(negative, hn::Neg(token), token)), D8(),
-                 tokens + i + v);
+      const V index = hn::Add(hn::IfThenElse(negative, hn::Neg(token), token), hn::Set(d, 32));
+      const V cell = hn::Add(hn::ShiftLeft<6>(widen(contexts + i + k)), index);
+      hn::StoreU(hn::DemoteTo(du16, cell), du16, cells + i + k);
     }
   }
-  context_rans_reference<int32_t>().tokenize(residuals + i, contexts + i, context, count - i,
-                                             tokens + i);
+  context_rans_reference<int32_t>().tokenize(residuals + i, contexts + i, shifts, count - i,
+                                             cells + i);
 }
 
 // The lanes of the mask give up their low words, which go below `next`.
 HWY_INLINE V emit(V state, M mask, uint8_t*& next) {
   const uint32_t bits = bits_of(mask);
   const auto words = hn::DemoteTo(du16, hn::And(state, hn::Set(d, 0xFFFF)));
-  const auto packed =
-      hn::TableLookupBytes(hn::BitCast(du8, words), hn::Load(du8, kWordShuffles.compress[bits]));
+  const auto packed = hn::TableLookupBytes(hn::BitCast(du8, words),
+                                           hn::Load(du8, kWordShuffles.compress[bits]));
   hn::StoreU(packed, du8, next - 16);
   next -= 2 * static_cast<size_t>(std::popcount(bits));
   return hn::IfThenElse(mask, hn::ShiftRight<16>(state), state);
@@ -281,103 +303,96 @@ HWY_INLINE V multiply_high(V a, V b) {
 }
 
 template <size_t kLanes>
-void encode_groups(RansWriter& writer, const int32_t* residuals, const uint8_t* contexts,
-                   const int8_t* tokens, size_t count) {
+void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* contexts,
+                  const Cell* cells, size_t count) {
   constexpr size_t kVectors = kLanes / kVector;
-  const size_t whole = count / kLanes * kLanes;
-  if (whole < count) {
-    encode_group(writer, residuals + whole, contexts + whole, tokens + whole, count - whole);
-  }
-  const ByteMap tables(writer.context.table);
-  const ByteMap shifts(writer.context.shift);
-  const auto* entries = reinterpret_cast<const int32_t*>(writer.tables);
-  alignas(64) uint8_t table[32];
-  alignas(64) uint8_t shift[32];
+  const size_t whole = count / kRansGroup * kRansGroup;
+  context_rans_reference<int32_t>().encode(writer, residuals + whole, contexts + whole,
+                                           cells + whole, count - whole);
+  const D64 d64;
+  const auto* entries = reinterpret_cast<const int64_t*>(writer.tables);
+  const ByteMap map_shift(writer.shifts.shift, writer.shifts.context_count);
+  const bool any_shift = writer.shifts.any;
+  alignas(64) uint8_t shifts[kRansGroup] = {};
   const V one = hn::Set(d, 1);
-  V states[kVectors];
-  for (size_t v = 0; v < kVectors; ++v) {
-    states[v] = hn::BitCast(d, hn::Load(du, writer.states.data() + v * kVector));
-  }
+  const V scale = hn::Set(d, static_cast<int32_t>(kProbabilityScale));
+  States<kLanes> states(writer.states);
   uint8_t* next = writer.next;
   for (size_t i = whole; i > 0;) {
-    i -= kLanes;
-    look_up<kLanes>(tables, shifts, contexts + i, table, shift);
-    V reciprocal[kVectors];
-    V packed[kVectors];
-    V raw_bits[kVectors];
-    V sizes[kVectors];
-    V any = hn::Zero(d);
-    V absent = hn::Zero(d);
-    for (size_t v = 0; v < kVectors; ++v) {
-      const V token = hn::PromoteTo(d, hn::LoadU(D8(), tokens + i + v * kVector));
-      const V index = hn::Add(hn::ShiftLeft<7>(widen(table + v * kVector)),
-                              hn::ShiftLeft<1>(hn::Add(token, hn::Set(d, 32))));
-      reciprocal[v] = hn::GatherIndex(d, entries, index);
-      packed[v] = hn::GatherIndex(d, entries + 1, index);
-      sizes[v] = hn::Abs(token);
-      raw_bits[v] = widen(shift + v * kVector);
-      any = hn::Or(any, hn::Or(raw_bits[v], hn::AndNot(hn::Set(d, 15), sizes[v])));
-      absent = hn::Or(absent, packed[v]);
-    }
-    if (!hn::AllTrue(d, hn::Eq(any, hn::Zero(d))) ||
-        !hn::AllFalse(d, hn::Lt(absent, hn::Zero(d)))) {
-      V raw[kVectors];
-      V beyond = hn::ShiftRight<31>(absent);
-      for (size_t v = 0; v < kVectors; ++v) {
-        const M is_class = hn::Gt(sizes[v], hn::Set(d, kDirectTokens - 1));
-        const V extra = hn::IfThenElseZero(
-            is_class, hn::Sub(hn::ShiftRight<1>(sizes[v]), hn::Set(d, kDirectTokens / 2 - 3)));
-        const V step = hn::Shl(one, raw_bits[v]);
-        const V rounded =
-            hn::Add(hn::LoadU(d, residuals + i + v * kVector), hn::ShiftRight<1>(step));
-        const V size = hn::Abs(hn::Shr(rounded, raw_bits[v]));
-        const V above = hn::And(size, hn::Sub(hn::Shl(one, extra), one));
-        raw[v] = hn::Or(hn::And(rounded, hn::Sub(step, one)), hn::Shl(above, raw_bits[v]));
-        raw_bits[v] = hn::Add(raw_bits[v], extra);
-        beyond = hn::Or(beyond, hn::And(sizes[v], hn::Set(d, 32)));
-        beyond = hn::Or(beyond, hn::AndNot(hn::Set(d, 15), raw_bits[v]));
+    i -= kRansGroup;
+    if (any_shift) hn::Store(map_shift(hn::LoadU(d_bytes, contexts + i)), d_bytes, shifts);
+
+    for (size_t j = kRansGroup; j > 0;) {
+      j -= kLanes;
+      const int32_t* from = residuals + i + j;
+      V reciprocals[kVectors];
+      V packed[kVectors];
+      V flags = hn::Zero(d);
+      for (size_t k = 0; k < kVectors; ++k) {
+        const V cell = hn::PromoteTo(d, hn::LoadU(du16, cells + i + j + k * kVector));
+        const auto low = hn::GatherIndex(d64, entries, hn::PromoteTo(d64, hn::LowerHalf(cell)));
+        const auto high = hn::GatherIndex(
+            d64, entries, hn::PromoteTo(d64, hn::UpperHalf(hn::Half<D32>(), cell)));
+        reciprocals[k] = hn::ConcatEven(d, hn::BitCast(d, high), hn::BitCast(d, low));
+        packed[k] = hn::ConcatOdd(d, hn::BitCast(d, high), hn::BitCast(d, low));
+        flags = hn::Or(flags, packed[k]);
       }
-      if (HWY_UNLIKELY(!hn::AllTrue(d, hn::Eq(beyond, hn::Zero(d))))) {
-        for (size_t v = 0; v < kVectors; ++v) {
-          hn::Store(hn::BitCast(du, states[v]), du, writer.states.data() + v * kVector);
+      const V rare = hn::Set(d, static_cast<int32_t>(kTokenAbsent | kTokenHasExtraBits));
+      if (any_shift || !all_zero(hn::And(flags, rare))) {
+        V raw[kVectors];
+        V raw_bits[kVectors];
+        V beyond = hn::ShiftRight<31>(flags);
+        for (size_t k = 0; k < kVectors; ++k) {
+          const V low_bits = widen(shifts + j + k * kVector);
+          const V cell = hn::PromoteTo(d, hn::LoadU(du16, cells + i + j + k * kVector));
+          const V token = hn::Abs(hn::Sub(hn::And(cell, hn::Set(d, 63)), hn::Set(d, 32)));
+          const V extra = class_of(token).extra;
+          const V step = hn::Shl(one, low_bits);
+          const V rounded = hn::Add(hn::LoadU(d, from + k * kVector), hn::ShiftRight<1>(step));
+          const V size = hn::Abs(hn::Shr(rounded, low_bits));
+          const V above = hn::And(size, hn::Sub(hn::Shl(one, extra), one));
+          raw[k] = hn::Or(hn::And(rounded, hn::Sub(step, one)), hn::Shl(above, low_bits));
+          raw_bits[k] = hn::Add(low_bits, extra);
+          beyond = hn::Or(beyond, beyond_one_piece(token, raw_bits[k]));
         }
-        writer.next = next;
-        encode_group(writer, residuals + i, contexts + i, tokens + i, kLanes);
-        next = writer.next;
-        for (size_t v = 0; v < kVectors; ++v) {
-          states[v] = hn::BitCast(d, hn::Load(du, writer.states.data() + v * kVector));
+        if (HWY_UNLIKELY(!all_zero(beyond))) {
+          states.store(writer.states);
+          writer.next = next;
+          encode_group(writer, from, cells + i + j, kLanes);
+          next = writer.next;
+          states.load(writer.states);
+          continue;
         }
-        continue;
+        for (size_t k = kVectors; k-- > 0;) {
+          const V excess = hn::Shr(states.v[k], hn::Sub(hn::Set(d, 31), raw_bits[k]));
+          const V state = emit(states.v[k], hn::Gt(excess, hn::Zero(d)), next);
+          states.v[k] = hn::Or(hn::Shl(state, raw_bits[k]), raw[k]);
+        }
       }
-      for (size_t v = kVectors; v-- > 0;) {
-        const V room = hn::Shr(states[v], hn::Sub(hn::Set(d, 31), raw_bits[v]));
-        states[v] = emit(states[v], hn::Gt(room, hn::Zero(d)), next);
-        states[v] = hn::Or(hn::Shl(states[v], raw_bits[v]), raw[v]);
+      for (size_t k = kVectors; k-- > 0;) {
+        const V complement = hn::And(hn::ShiftRight<13>(packed[k]), hn::Set(d, 0xFFF));
+        const V limit = hn::ShiftLeft<31 - kProbabilityBits>(hn::Sub(scale, complement));
+        const V state = emit(states.v[k], hn::Not(hn::Lt(states.v[k], limit)), next);
+        const V shift = hn::And(hn::ShiftRight<25>(packed[k]), hn::Set(d, 0xF));
+        const V quotient = hn::Shr(multiply_high(state, reciprocals[k]), shift);
+        states.v[k] = hn::Add(hn::Add(state, hn::And(packed[k], hn::Set(d, 0x1FFF))),
+                              hn::Mul(quotient, complement));
       }
-    }
-    for (size_t v = kVectors; v-- > 0;) {
-      const V complement = hn::And(hn::ShiftRight<13>(packed[v]), hn::Set(d, 0xFFF));
-      const V frequency = hn::Sub(hn::Set(d, static_cast<int32_t>(kProbabilityScale)), complement);
-      const V limit = hn::ShiftLeft<31 - kProbabilityBits>(frequency);
-      const V state = emit(states[v], hn::Not(hn::Lt(states[v], limit)), next);
-      const V quotient =
-          hn::Shr(multiply_high(state, reciprocal[v]), hn::ShiftRight<25>(packed[v]));
-      states[v] = hn::Add(hn::Add(state, hn::And(packed[v], hn::Set(d, 0x1FFF))),
-                          hn::Mul(quotient, complement));
     }
   }
-  for (size_t v = 0; v < kVectors; ++v) {
-    hn::Store(hn::BitCast(du, states[v]), du, writer.states.data() + v * kVector);
-  }
+  states.store(writer.states);
   writer.next = next;
 }
 
 void encode(RansWriter& writer, const int32_t* residuals, const uint8_t* contexts,
-            const int8_t* tokens, size_t count) {
-  if (writer.lanes == kRansGroup) {
-    encode_groups<kRansGroup>(writer, residuals, contexts, tokens, count);
-  } else {
-    encode_groups<kVector>(writer, residuals, contexts, tokens, count);
+            const Cell* cells, size_t count) {
+  switch (writer.lanes) {
+    case 8:
+      return encode_lanes<8>(writer, residuals, contexts, cells, count);
+    case 16:
+      return encode_lanes<16>(writer, residuals, contexts, cells, count);
+    default:
+      return encode_lanes<32>(writer, residuals, contexts, cells, count);
   }
 }
 

@@ -149,15 +149,17 @@ void build_encode_tokens(const Frequencies& frequencies, EncodeTokens& tokens) {
       tokens[index] = {0, kTokenAbsent};
       continue;
     }
+    const int token = index < 32 ? 32 - index : index - 32;
+    const std::uint32_t flag = token >= kDirectTokens ? kTokenHasExtraBits : 0;
     const std::uint32_t complement = kProbabilityScale - frequency;
     if (frequency == 1) {
       // (state * (2^32 - 1)) >> 32 is state - 1; the bias makes up for the missing complement.
-      tokens[index] = {0xFFFFFFFFu, (start + kProbabilityScale - 1) | complement << 13};
+      tokens[index] = {0xFFFFFFFFu, (start + kProbabilityScale - 1) | complement << 13 | flag};
     } else {
       const int log = bit_length(frequency - 1);  // ceil(log2(frequency)), at least 1
       const std::uint64_t numerator = (std::uint64_t{1} << (log + 31)) + frequency - 1;
       tokens[index] = {static_cast<std::uint32_t>(numerator / frequency),
-                       start | complement << 13 | static_cast<std::uint32_t>(log - 1) << 25};
+                       start | complement << 13 | static_cast<std::uint32_t>(log - 1) << 25 | flag};
     }
     start += frequency;
   }

@@ -43,9 +43,10 @@ using DecodeSlots = std::array<DecodeSlot, kProbabilityScale>;
 // state -> state + bias + complement * ((state * reciprocal) >> 32 >> shift), exact below 2^31.
 struct EncodeToken {
   std::uint32_t reciprocal;
-  std::uint32_t packed;  // bits 0-12 bias, 13-24 complement, 25-28 shift, 31 token absent
+  std::uint32_t packed;  // bits 0-12 bias, 13-24 complement, 25-28 shift, 29 and 31 as below
 };
 using EncodeTokens = std::array<EncodeToken, kTokenCount>;
+inline constexpr std::uint32_t kTokenHasExtraBits = 1u << 29;  // a class or the escape
 inline constexpr std::uint32_t kTokenAbsent = 1u << 31;
 
 // What each token costs, in 1/256 bit; an absent one pays for its escape instead of extra bits.

@@ -1,0 +1,155 @@
+/* Firn for C: the concepts of firn.hpp behind opaque handles.
+ *
+ * Every struct that a caller fills begins with its size, set by the matching init function, so
+ * that later versions can add members. Every call that can fail returns a firn_status; the
+ * context then holds a message. A context may be used by one thread at a time; it keeps its
+ * working memory, so use one for many calls. No call prints, exits or throws. */
+#ifndef FIRN_FIRN_H_
+#define FIRN_FIRN_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define FIRN_C_API
+#else
+#define FIRN_C_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FIRN_MAX_RANK 4
+
+/* Values are pinned. */
+typedef enum firn_status {
+  FIRN_OK = 0,
+  FIRN_INVALID_ARGUMENT = 1,
+  FIRN_UNSUPPORTED = 2,
+  FIRN_BUFFER_TOO_SMALL = 3,
+  FIRN_NOT_FIRN = 4,
+  FIRN_NEWER_VERSION = 5,
+  FIRN_TRUNCATED = 6,
+  FIRN_CORRUPT = 7,
+  FIRN_OUT_OF_MEMORY = 8,
+  FIRN_BOUND_EXCEEDED = 9,
+  FIRN_CANCELLED = 10
+} firn_status;
+
+typedef enum firn_type { FIRN_F32 = 1, FIRN_F64 = 2 } firn_type;
+typedef enum firn_bound {
+  FIRN_LOSSLESS = 0,
+  FIRN_ABS = 1,  /* absolute error */
+  FIRN_REL = 2,  /* fraction of the value range */
+  FIRN_PSNR = 3  /* decibels, met or exceeded */
+} firn_bound;
+typedef enum firn_preset { FIRN_FAST = 0, FIRN_BALANCED = 1, FIRN_SMALL = 2 } firn_preset;
+
+typedef struct firn_context firn_context;
+
+/* An array in memory. Extents are SLOWEST axis first, as in C: {nz, ny, nx} for a[z][y][x]. */
+typedef struct firn_array {
+  size_t struct_size;
+  const void* data;
+  int32_t type; /* firn_type */
+  int32_t rank; /* 1 to 4 */
+  uint64_t extents[FIRN_MAX_RANK];
+  int32_t has_strides;
+  int64_t strides[FIRN_MAX_RANK]; /* in values; used when has_strides is not 0 */
+} firn_array;
+
+typedef struct firn_options {
+  size_t struct_size;
+  int32_t bound; /* firn_bound */
+  double bound_value;
+  int32_t preset;       /* firn_preset */
+  const char* pipeline; /* NULL: the preset chooses */
+  int32_t chunk_rank;   /* 0: chosen from the shape */
+  uint64_t chunk[FIRN_MAX_RANK];
+  int32_t has_fill;
+  double fill;     /* this value is a mask */
+  int32_t threads; /* 0: all cores */
+} firn_options;
+
+typedef struct firn_info {
+  size_t struct_size;
+  int32_t format_version;
+  int32_t type;
+  int32_t rank;
+  uint64_t extents[FIRN_MAX_RANK];
+  uint64_t chunk[FIRN_MAX_RANK];
+  int32_t bound;
+  double bound_value;   /* as asked for */
+  double bound_abs;     /* as enforced; 0 when lossless */
+  double max_abs_error; /* achieved */
+  int32_t has_fill;
+  double fill;
+  uint64_t chunk_count;
+  uint64_t original_bytes;
+  uint64_t compressed_bytes;
+  int32_t complete; /* every chunk's record was found */
+} firn_info;
+
+typedef struct firn_comparison {
+  size_t struct_size;
+  uint64_t count;
+  uint64_t exact_count;
+  uint64_t violations;
+  uint64_t first_violation;
+  double max_abs_error;
+  double value_range;
+  double mean_squared_error;
+  double psnr_db;
+} firn_comparison;
+
+FIRN_C_API void firn_array_init(firn_array* array);
+FIRN_C_API void firn_options_init(firn_options* options);
+FIRN_C_API void firn_info_init(firn_info* info);
+FIRN_C_API void firn_comparison_init(firn_comparison* comparison);
+
+/* NULL when memory is short. */
+FIRN_C_API firn_context* firn_context_new(void);
+FIRN_C_API void firn_context_free(firn_context* context);
+/* About the last call that failed on this context; valid until its next call. */
+FIRN_C_API const char* firn_context_error(const firn_context* context);
+/* Threads for the calls that take no options; 0, the default: all cores. */
+FIRN_C_API void firn_context_set_threads(firn_context* context, int32_t threads);
+
+/* Bytes that always suffice for firn_compress_into; 0 when the arguments are wrong. */
+FIRN_C_API uint64_t firn_worst_case_size(firn_context* context, const firn_array* array,
+                                         const firn_options* options);
+
+/* Into the caller's memory; *size becomes the bytes used. */
+FIRN_C_API firn_status firn_compress_into(firn_context* context, const firn_array* array,
+                                          const firn_options* options, void* out, size_t room,
+                                          size_t* size);
+/* Into memory that the library allocates; free it with firn_free. */
+FIRN_C_API firn_status firn_compress(firn_context* context, const firn_array* array,
+                                     const firn_options* options, void** out, size_t* size);
+FIRN_C_API void firn_free(void* bytes);
+
+FIRN_C_API firn_status firn_inspect(firn_context* context, const void* stream, size_t size,
+                                    firn_info* info);
+
+/* `array` describes the output (its data is written to) and has the stream's type and shape. */
+FIRN_C_API firn_status firn_decompress(firn_context* context, const void* stream, size_t size,
+                                       const firn_array* array);
+/* Only the box at `origin` with the array's shape. */
+FIRN_C_API firn_status firn_decompress_region(firn_context* context, const void* stream,
+                                              size_t size, const uint64_t* origin,
+                                              const firn_array* array);
+
+/* Decodes and compares; FIRN_BOUND_EXCEEDED when a value breaks the bound. */
+FIRN_C_API firn_status firn_verify(firn_context* context, const firn_array* original,
+                                   const void* stream, size_t size, firn_comparison* comparison);
+
+FIRN_C_API const char* firn_status_name(firn_status status);
+FIRN_C_API const char* firn_version(void);
+FIRN_C_API const char* firn_simd_target(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FIRN_FIRN_H_ */

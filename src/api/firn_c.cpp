@@ -1,0 +1,295 @@
+// The C ABI: translates structs and statuses, adds nothing.
+#include <firn/firn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <firn/firn.hpp>
+#include <new>
+
+struct firn_context {
+  firn::Compressor compressor;
+  firn::Decompressor decompressor;
+  int threads = 0;
+  std::string message;
+};
+
+namespace {
+
+// Members beyond what the caller's version of a struct has are left at their defaults.
+template <class Struct>
+bool read_struct(const Struct* from, Struct* to) {
+  std::memset(to, 0, sizeof *to);
+  if (from == nullptr || from->struct_size < sizeof(size_t)) return false;
+  std::memcpy(to, from, std::min(from->struct_size, sizeof *to));
+  return true;
+}
+
+template <class Struct>
+void init_struct(Struct* target) {
+  if (target == nullptr) return;
+  std::memset(target, 0, sizeof *target);
+  target->struct_size = sizeof *target;
+}
+
+template <class Struct>
+void write_struct(const Struct& from, Struct* to) {
+  if (to == nullptr || to->struct_size < sizeof(size_t)) return;
+  const size_t size = to->struct_size;
+  std::memcpy(to, &from, std::min(size, sizeof from));
+  to->struct_size = size;
+}
+
+firn_status fail(firn_context* context, firn::ErrorCode code, std::string message) {
+  context->message = std::move(message);
+  return static_cast<firn_status>(code);
+}
+firn_status fail(firn_context* context, const firn::Error& error) {
+  return fail(context, error.code, error.message);
+}
+firn_status bad_argument(firn_context* context, const char* message) {
+  return fail(context, firn::ErrorCode::invalid_argument, message);
+}
+
+firn::Shape shape_of(int32_t rank, const uint64_t* extents) {
+  firn::Shape shape;
+  shape.rank = rank;
+  if (rank > 0 && rank <= firn::kMaxRank) std::copy_n(extents, rank, shape.extents.begin());
+  return shape;
+}
+
+// False when the struct is missing or says something that no array can be.
+bool view_of(const firn_array* given, firn::ArrayView* view) {
+  firn_array array;
+  if (!read_struct(given, &array)) return false;
+  if (array.type != FIRN_F32 && array.type != FIRN_F64) return false;
+  view->data = array.data;
+  view->type = static_cast<firn::Type>(array.type);
+  view->shape = shape_of(array.rank, array.extents);
+  if (array.has_strides != 0) {
+    view->strides.emplace();
+    std::copy_n(array.strides, firn::kMaxRank, view->strides->begin());
+  }
+  return true;
+}
+
+constexpr const char* kBadArray =
+    "the array is NULL, not initialised by firn_array_init, or of an unknown type";
+
+firn::Result<firn::Options> options_of(const firn_options* given, int* threads) {
+  firn_options options;
+  if (!read_struct(given, &options)) {
+    return firn::Error{firn::ErrorCode::invalid_argument,
+                       "the options are NULL or not initialised by firn_options_init"};
+  }
+  firn::Options result;
+  if (options.bound < FIRN_LOSSLESS || options.bound > FIRN_PSNR || options.preset < FIRN_FAST ||
+      options.preset > FIRN_SMALL) {
+    return firn::Error{firn::ErrorCode::invalid_argument, "unknown bound or preset"};
+  }
+  result.bound = {static_cast<firn::BoundKind>(options.bound), options.bound_value};
+  result.preset = static_cast<firn::Preset>(options.preset);
+  if (options.pipeline != nullptr) {
+    const auto pipeline = firn::parse_pipeline(options.pipeline);
+    if (!pipeline) return pipeline.error();
+    result.pipeline = *pipeline;
+  }
+  result.chunk = shape_of(options.chunk_rank, options.chunk);
+  if (options.has_fill != 0) result.fill = options.fill;
+  *threads = options.threads;
+  return result;
+}
+
+// Nothing may leave through a C function, not even a failing std::string.
+template <class Body>
+firn_status guarded(firn_context* context, Body body) {
+  if (context == nullptr) return FIRN_INVALID_ARGUMENT;
+  try {
+    context->message.clear();
+    return body();
+  } catch (...) {
+    return FIRN_OUT_OF_MEMORY;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+void firn_array_init(firn_array* array) { init_struct(array); }
+void firn_info_init(firn_info* info) { init_struct(info); }
+void firn_comparison_init(firn_comparison* comparison) { init_struct(comparison); }
+void firn_options_init(firn_options* options) {
+  init_struct(options);
+  if (options != nullptr) options->preset = FIRN_BALANCED;
+}
+
+firn_context* firn_context_new(void) { return new (std::nothrow) firn_context; }
+void firn_context_free(firn_context* context) { delete context; }
+const char* firn_context_error(const firn_context* context) {
+  return context == nullptr ? "no context" : context->message.c_str();
+}
+void firn_context_set_threads(firn_context* context, int32_t threads) {
+  if (context != nullptr) context->threads = threads;
+}
+
+uint64_t firn_worst_case_size(firn_context* context, const firn_array* array,
+                              const firn_options* options) {
+  uint64_t size = 0;
+  guarded(context, [&] {
+    firn::ArrayView view;
+    int threads = 0;
+    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
+    const auto wanted = options_of(options, &threads);
+    if (!wanted) return fail(context, wanted.error());
+    const auto result = firn::worst_case_size(view.type, view.shape, *wanted);
+    if (!result) return fail(context, result.error());
+    size = *result;
+    return FIRN_OK;
+  });
+  return size;
+}
+
+firn_status firn_compress_into(firn_context* context, const firn_array* array,
+                               const firn_options* options, void* out, size_t room, size_t* size) {
+  return guarded(context, [&] {
+    firn::ArrayView view;
+    firn::Execution execution;
+    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
+    if (out == nullptr || size == nullptr) return bad_argument(context, "out or size is NULL");
+    const auto wanted = options_of(options, &execution.threads);
+    if (!wanted) return fail(context, wanted.error());
+    const auto used = context->compressor.compress_into(
+        view, *wanted, {static_cast<std::uint8_t*>(out), room}, execution);
+    if (!used) return fail(context, used.error());
+    *size = *used;
+    return FIRN_OK;
+  });
+}
+
+firn_status firn_compress(firn_context* context, const firn_array* array,
+                          const firn_options* options, void** out, size_t* size) {
+  return guarded(context, [&] {
+    firn::ArrayView view;
+    firn::Execution execution;
+    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
+    if (out == nullptr || size == nullptr) return bad_argument(context, "out or size is NULL");
+    const auto wanted = options_of(options, &execution.threads);
+    if (!wanted) return fail(context, wanted.error());
+    auto buffer = context->compressor.compress(view, *wanted, execution);
+    if (!buffer) return fail(context, buffer.error());
+    *size = buffer->size();
+    *out = buffer->release();
+    return FIRN_OK;
+  });
+}
+
+void firn_free(void* bytes) { std::free(bytes); }
+
+firn_status firn_inspect(firn_context* context, const void* stream, size_t size, firn_info* info) {
+  return guarded(context, [&] {
+    if (info == nullptr) return bad_argument(context, "info is NULL");
+    const auto found = firn::inspect({static_cast<const std::uint8_t*>(stream), size});
+    if (!found) return fail(context, found.error());
+    firn_info result;
+    init_struct(&result);
+    result.format_version = found->format_version;
+    result.type = static_cast<int32_t>(found->type);
+    result.rank = found->shape.rank;
+    std::copy_n(found->shape.extents.begin(), firn::kMaxRank, result.extents);
+    std::copy_n(found->chunk.extents.begin(), firn::kMaxRank, result.chunk);
+    result.bound = static_cast<int32_t>(found->bound.kind);
+    result.bound_value = found->bound.value;
+    result.bound_abs = found->bound_abs;
+    result.max_abs_error = found->max_abs_error;
+    result.has_fill = found->fill.has_value();
+    result.fill = found->fill.value_or(0);
+    result.chunk_count = found->chunk_count;
+    result.original_bytes = found->original_bytes;
+    result.compressed_bytes = found->compressed_bytes;
+    result.complete = found->complete;
+    write_struct(result, info);
+    return FIRN_OK;
+  });
+}
+
+static firn_status decompress_box(firn_context* context, const void* stream, size_t size,
+                                  const uint64_t* origin, const firn_array* array) {
+  return guarded(context, [&] {
+    firn::ArrayView view;
+    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
+    const firn::MutableArrayView out{const_cast<void*>(view.data), view.type, view.shape,
+                                     view.strides};
+    const std::span<const std::uint8_t> bytes(static_cast<const std::uint8_t*>(stream), size);
+    firn::Execution execution;
+    execution.threads = context->threads;
+    firn::Region region;
+    region.shape = view.shape;
+    if (origin != nullptr && view.shape.rank > 0 && view.shape.rank <= firn::kMaxRank) {
+      std::copy_n(origin, view.shape.rank, region.origin.begin());
+    }
+    const firn::Status status =
+        origin == nullptr ? context->decompressor.decompress(bytes, out, execution)
+                          : context->decompressor.decompress_region(bytes, region, out, execution);
+    return status ? FIRN_OK : fail(context, status.error());
+  });
+}
+
+firn_status firn_decompress(firn_context* context, const void* stream, size_t size,
+                            const firn_array* array) {
+  return decompress_box(context, stream, size, nullptr, array);
+}
+
+firn_status firn_decompress_region(firn_context* context, const void* stream, size_t size,
+                                   const uint64_t* origin, const firn_array* array) {
+  if (context != nullptr && origin == nullptr) return bad_argument(context, "origin is NULL");
+  return decompress_box(context, stream, size, origin, array);
+}
+
+firn_status firn_verify(firn_context* context, const firn_array* original, const void* stream,
+                        size_t size, firn_comparison* comparison) {
+  return guarded(context, [&] {
+    firn::ArrayView view;
+    if (!view_of(original, &view)) return bad_argument(context, kBadArray);
+    firn::Execution execution;
+    execution.threads = context->threads;
+    const auto found =
+        firn::verify(view, {static_cast<const std::uint8_t*>(stream), size}, execution);
+    if (!found) return fail(context, found.error());
+    firn_comparison result;
+    init_struct(&result);
+    result.count = found->count;
+    result.exact_count = found->exact_count;
+    result.violations = found->violations;
+    result.first_violation = found->first_violation;
+    result.max_abs_error = found->max_abs_error;
+    result.value_range = found->value_range;
+    result.mean_squared_error = found->mean_squared_error;
+    result.psnr_db = found->psnr_db;
+    write_struct(result, comparison);
+    if (found->violations == 0) return FIRN_OK;
+    return fail(context, firn::ErrorCode::bound_exceeded,
+                std::to_string(found->violations) + " values break the bound, the first at index " +
+                    std::to_string(found->first_violation));
+  });
+}
+
+const char* firn_status_name(firn_status status) {
+  static const char* const names[] = {"ok",
+                                      "invalid argument",
+                                      "unsupported",
+                                      "buffer too small",
+                                      "not a Firn stream",
+                                      "newer version",
+                                      "truncated",
+                                      "corrupt",
+                                      "out of memory",
+                                      "bound exceeded",
+                                      "cancelled"};
+  const auto index = static_cast<unsigned>(status);
+  return index < sizeof names / sizeof *names ? names[index] : "unknown";
+}
+
+const char* firn_version(void) { return firn::version(); }
+const char* firn_simd_target(void) { return firn::simd_target(); }
+
+}  // extern "C"
