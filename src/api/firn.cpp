@@ -199,13 +199,13 @@ Result<std::size_t> Compressor::compress_into(const ArrayView& array, const Opti
 
 struct Decompressor::State {
   std::unique_ptr<engine::Workers> workers;
+  engine::OpenStream stream;
 
   Status run(std::span<const std::uint8_t> bytes, const Region* region, const MutableArrayView& out,
              const Execution& execution, std::vector<Damage>* damages) {
     if (const Status status = check_threads(execution); !status) return status;
-    auto stream = engine::open_stream(bytes);
-    if (!stream) return stream.error();
-    const Shape& shape = stream->header.shape;
+    if (const Status status = stream.open(bytes); !status) return status;
+    const Shape& shape = stream.header.shape;
     Region wanted;
     wanted.shape = shape;
     if (region != nullptr) {
@@ -220,10 +220,10 @@ struct Decompressor::State {
                                                       text_of(shape) + " (slowest axis first)"};
       }
     }
-    if (const Status status = check_output(stream->header, wanted.shape, out); !status) {
+    if (const Status status = check_output(stream.header, wanted.shape, out); !status) {
       return status;
     }
-    return engine::decompress(*stream, wanted, out, execution,
+    return engine::decompress(stream, wanted, out, execution,
                               workers_for(workers, execution.threads), damages);
   }
 };
@@ -277,9 +277,9 @@ Status decompress_region(std::span<const std::uint8_t> stream, const Region& reg
 
 Result<Info> inspect(std::span<const std::uint8_t> bytes) {
   return guarded([&]() -> Result<Info> {
-    const auto stream = engine::open_stream(bytes);
-    if (!stream) return stream.error();
-    const container::Header& header = stream->header;
+    engine::OpenStream stream;
+    if (const Status status = stream.open(bytes); !status) return status.error();
+    const container::Header& header = stream.header;
     Info info;
     info.format_version = bytes[4];
     info.type = header.type;
@@ -288,12 +288,12 @@ Result<Info> inspect(std::span<const std::uint8_t> bytes) {
     info.bound = header.bound;
     info.bound_abs = header.bound_abs;
     info.fill = header.fill;
-    info.chunk_count = stream->grid.count();
+    info.chunk_count = stream.grid.count();
     info.original_bytes = header.shape.count() * size_of(header.type);
     info.compressed_bytes = bytes.size();
-    info.complete = stream->records.entries.size() == info.chunk_count;
+    info.complete = stream.records.entries.size() == info.chunk_count;
     info.max_abs_error = info.complete ? 0 : header.bound_abs;
-    for (const auto& entry : stream->records.entries) {
+    for (const auto& entry : stream.records.entries) {
       info.max_abs_error = std::max(info.max_abs_error,
                                     container::error_of_units(entry.error_units, header.bound_abs));
     }
@@ -303,13 +303,13 @@ Result<Info> inspect(std::span<const std::uint8_t> bytes) {
 
 Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> bytes) {
   return guarded([&]() -> Result<std::vector<ChunkInfo>> {
-    const auto stream = engine::open_stream(bytes);
-    if (!stream) return stream.error();
-    const container::Header& header = stream->header;
+    engine::OpenStream stream;
+    if (const Status status = stream.open(bytes); !status) return status.error();
+    const container::Header& header = stream.header;
     std::vector<ChunkInfo> chunks;
-    for (std::uint64_t number = 0; number < stream->records.entries.size(); ++number) {
-      const auto& entry = stream->records.entries[number];
-      const Region region = stream->grid.region(number);
+    for (std::uint64_t number = 0; number < stream.records.entries.size(); ++number) {
+      const auto& entry = stream.records.entries[number];
+      const Region region = stream.grid.region(number);
       const auto record = container::read_record(
           bytes, entry, region.shape.count() * size_of(header.type), header, number);
       ChunkInfo chunk;

@@ -67,6 +67,9 @@ Shape choose_chunk(const Shape& shape, std::uint64_t target) {
     const std::uint64_t extent = shape.extents[k];
     chunk.extents[k] = ceil_divide(extent, ceil_divide(extent, low));
   }
+  // Rows of whole vectors, unless that is the array's own length.
+  std::uint64_t& row = chunk.extents[shape.rank - 1];
+  row = std::min(shape.extents[shape.rank - 1], (row + 15) / 16 * 16);
   return chunk;
 }
 
@@ -86,7 +89,7 @@ Shape choose_slab(const Shape& shape, std::uint64_t target) {
   return chunk;
 }
 
-Grid::Grid(const Shape& shape, const Shape& chunk) : shape_(shape), chunk_(chunk) {
+Grid::Grid(const Shape& shape, const Shape& chunk) : shape_(shape), chunk_(chunk), count_(1) {
   for (int k = 0; k < shape.rank; ++k) {
     pieces_[k] = shape.extents[k] == 0 ? 0 : ceil_divide(shape.extents[k], chunk.extents[k]);
     count_ *= pieces_[k];

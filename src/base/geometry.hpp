@@ -19,6 +19,7 @@ Shape choose_slab(const Shape& shape, std::uint64_t target);
 // The chunks of an array, numbered in row-major order.
 class Grid {
  public:
+  Grid() = default;
   Grid(const Shape& shape, const Shape& chunk);
   std::uint64_t count() const { return count_; }
   Region region(std::uint64_t number) const;
@@ -30,7 +31,7 @@ class Grid {
   Shape shape_;
   Shape chunk_;
   std::array<std::uint64_t, kMaxRank> pieces_{};
-  std::uint64_t count_ = 1;
+  std::uint64_t count_ = 0;
 };
 
 template <class Visit>

@@ -86,15 +86,16 @@ std::size_t finish_record(std::uint8_t* record, std::uint64_t chunk_raw_bytes, P
   return checked + format::kChecksumBytes;
 }
 
-RecordTable find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
-                         const Header& header, const Grid& grid) {
-  RecordTable table;
+void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
+                  const Header& header, const Grid& grid, RecordTable* table) {
+  table->entries.clear();
+  table->has_index = false;
   const std::uint64_t chunks = grid.count();
-  if (chunks > 1 && read_index(stream, header_bytes, header, chunks, &table)) {
-    table.has_index = true;
-    return table;
+  if (chunks > 1 && read_index(stream, header_bytes, header, chunks, table)) {
+    table->has_index = true;
+    return;
   }
-  table.entries.clear();
+  table->entries.clear();
   std::uint64_t offset = header_bytes;
   for (std::uint64_t number = 0; number < chunks; ++number) {
     const std::uint64_t raw_bytes = raw_bytes_of(grid, header, number);
@@ -107,10 +108,9 @@ RecordTable find_records(std::span<const std::uint8_t> stream, std::size_t heade
       break;
     }
     const std::uint64_t size = in.position() + payload + format::kChecksumBytes;
-    table.entries.push_back({offset, size, units});
+    table->entries.push_back({offset, size, units});
     offset += size;
   }
-  return table;
 }
 
 Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,

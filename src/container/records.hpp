@@ -37,8 +37,8 @@ struct Record {
   std::span<const std::uint8_t> payload;
 };
 
-// Where the records are. `found` is less than the number of chunks when the stream is cut or
-// damaged so that they cannot be found.
+// Where the records are: fewer than there are chunks when the stream is cut, or damaged so that
+// they cannot be found.
 struct RecordTable {
   struct Entry {
     std::uint64_t offset;
@@ -50,8 +50,8 @@ struct RecordTable {
 };
 
 // Finds the records through the index, or else by walking from one to the next.
-RecordTable find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
-                         const Header& header, const Grid& grid);
+void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
+                  const Header& header, const Grid& grid, RecordTable* table);
 
 // Parses and checks one record, whose chunk number and raw size are known.
 Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,

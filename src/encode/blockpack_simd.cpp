@@ -138,7 +138,7 @@ HWY_INLINE uint32_t nonzero_bytes(const uint8_t* plane) {
   const Bytes d;
   uint8_t bits[8] = {};
   for (size_t j = 0; j < kPlaneBytes; j += hn::Lanes(d)) {
-    const auto v = hn::Load(d, plane + j);
+    const auto v = hn::LoadU(d, plane + j);
     hn::StoreMaskBits(d, hn::Ne(v, hn::Zero(d)), bits + j / 8);
   }
   uint32_t mask;
@@ -392,6 +392,7 @@ uint8_t* encode(const Q* residuals, size_t n, uint8_t* out) {
       run = nullptr;
       out = width <= 8    ? emit<8>(planes, width, out)
             : width <= 16 ? emit<16>(planes, width, out)
+            : width <= 32 ? emit<32>(planes, width, out)
                           : emit<8 * sizeof(Q)>(planes, width, out);
     } else if (run != nullptr) {
       ++*run;

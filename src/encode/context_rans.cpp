@@ -150,8 +150,7 @@ void encode_group(RansWriter& writer, const Q* residuals, const Cell* cells, std
     }
   }
   for (std::size_t lane = count; lane-- > 0;) {
-    const EncodeToken& token =
-        writer.tables[cells[lane] / kTokenCount][token_index(coded[lane])];
+    const EncodeToken& token = writer.tables[cells[lane] / kTokenCount][token_index(coded[lane])];
     std::uint32_t& state = writer.states[lane];
     const std::uint32_t complement = token.packed >> 13 & 0xFFF;
     const std::uint32_t frequency = kProbabilityScale - complement;
@@ -233,8 +232,8 @@ bool decode_group(RansReader& reader, const std::uint8_t* contexts, std::size_t 
 namespace {
 
 template <class Q>
-void encode_segment(RansWriter& writer, const Q* residuals, const std::uint8_t*,
-                    const Cell* cells, std::size_t count) {
+void encode_segment(RansWriter& writer, const Q* residuals, const std::uint8_t*, const Cell* cells,
+                    std::size_t count) {
   for (std::size_t end = count; end > 0;) {
     const std::size_t begin = (end - 1) / writer.lanes * writer.lanes;
     encode_group(writer, residuals + begin, cells + begin, end - begin);
@@ -249,145 +248,6 @@ bool decode_piece(RansReader& reader, const std::uint8_t* contexts, std::size_t 
     const std::size_t lanes = std::min(reader.lanes, count - i);
     if (!decode_group(reader, contexts + i, lanes, residuals + i)) return false;
   }
-  return true;
-}
-
-// ---- Stored tables ----
-// Frequencies on a logarithmic scale of four steps an octave, as Rice codes of their changes.
-// Code 0: absent; 1 to 4: weights 1 to 4; then 5, 6, 7, 8, 10, 12, 14, 16, 20, ...
-
-constexpr int kMaxWeightCode = 48;
-
-std::uint32_t weight_of_code(int code) {
-  if (code <= 4) return static_cast<std::uint32_t>(code);
-  return (4u + static_cast<std::uint32_t>((code - 1) & 3)) << ((code - 1) / 4 - 1);
-}
-
-int code_of_weight(std::uint32_t weight) {
-  int code = 1;
-  while (code < kMaxWeightCode && weight_of_code(code + 1) <= weight) ++code;
-  if (code < kMaxWeightCode && weight - weight_of_code(code) > weight_of_code(code + 1) - weight) {
-    ++code;
-  }
-  return code;
-}
-
-// The codes of a table in the order of the stream: escape, 0, then 1, 2, ... (symmetric) or
-// 1, -1, 2, -2, ...
-struct StoredTable {
-  bool symmetric = false;
-  int last = 0;  // largest |token| present
-  std::array<std::uint8_t, kTokenCount> codes{};
-
-  int size() const { return 2 + (symmetric ? last : 2 * last); }
-  int token(int position) const {
-    if (position == 0) return kEscapeToken;
-    if (symmetric) return position - 1;
-    return position % 2 == 0 ? position / 2 : -(position / 2);
-  }
-};
-
-constexpr int kFirstPrediction = 8;  // of the escape's code
-constexpr int kSecondPrediction = 32;
-
-// Appends bits, least significant first.
-struct BitWriter {
-  std::uint8_t* out;
-  int used = 0;
-  void put(bool bit) {
-    if (used % 8 == 0) out[used / 8] = 0;
-    out[used / 8] = static_cast<std::uint8_t>(out[used / 8] | (bit ? 1 : 0) << used % 8);
-    ++used;
-  }
-};
-
-int table_bits(const StoredTable& table) {
-  int bits = 8;
-  int previous = kFirstPrediction;
-  for (int i = 0; i < table.size(); ++i) {
-    const int change = table.codes[i] - previous;
-    const int folded = change < 0 ? -2 * change - 1 : 2 * change;
-    bits += folded / 2 + 2;
-    previous = i == 0 ? kSecondPrediction : table.codes[i];
-  }
-  return (bits + 7) / 8 * 8;
-}
-
-void write_table(const StoredTable& table, ByteWriter& out) {
-  out.write(static_cast<std::uint8_t>(table.last | (table.symmetric ? 0x80 : 0)));
-  BitWriter bits{out.here()};
-  int previous = kFirstPrediction;
-  for (int i = 0; i < table.size(); ++i) {
-    const int change = table.codes[i] - previous;
-    const int folded = change < 0 ? -2 * change - 1 : 2 * change;
-    for (int k = 0; k < folded / 2; ++k) bits.put(true);
-    bits.put(false);
-    bits.put(folded % 2 != 0);
-    previous = i == 0 ? kSecondPrediction : table.codes[i];
-  }
-  out.advance(static_cast<std::size_t>(bits.used + 7) / 8);
-}
-
-bool read_table(ByteReader& in, StoredTable& table) {
-  const auto head = in.read<std::uint8_t>();
-  table.symmetric = (head & 0x80) != 0;
-  table.last = head & 0x7F;
-  if (table.last > kMaxToken) return false;
-  std::uint32_t byte = 0;
-  int left = 0;
-  const auto next_bit = [&] {
-    if (left == 0) {
-      byte = in.read<std::uint8_t>();
-      left = 8;
-    }
-    const bool bit = byte & 1;
-    byte >>= 1;
-    --left;
-    return bit;
-  };
-  int previous = kFirstPrediction;
-  for (int i = 0; i < table.size(); ++i) {
-    int folded = 0;
-    while (in.ok() && next_bit()) {
-      folded += 2;
-      if (folded > 2 * kMaxWeightCode + 2) return false;
-    }
-    if (next_bit()) ++folded;
-    const int code = previous + (folded % 2 != 0 ? -(folded + 1) / 2 : folded / 2);
-    if (!in.ok() || code < 0 || code > kMaxWeightCode) return false;
-    table.codes[i] = static_cast<std::uint8_t>(code);
-    previous = i == 0 ? kSecondPrediction : code;
-  }
-  return table.codes[0] > 0;
-}
-
-// Scales the weights to frequencies that sum to 2^kProbabilityBits. False when they cannot.
-bool table_frequencies(const StoredTable& table, Frequencies& frequencies) {
-  frequencies.fill(0);
-  std::array<std::uint32_t, kTokenCount> weights{};
-  std::uint32_t total = 0;
-  for (int i = 0; i < table.size(); ++i) {
-    const int token = table.token(i);
-    const std::uint32_t weight = weight_of_code(table.codes[i]);
-    weights[token_index(token)] = weight;
-    total += weight;
-    if (table.symmetric && token > 0) {
-      weights[token_index(-token)] = weight;
-      total += weight;
-    }
-  }
-  std::uint32_t sum = 0;
-  std::size_t largest = 0;
-  for (std::size_t index = 0; index < weights.size(); ++index) {
-    if (weights[index] == 0) continue;
-    const std::uint32_t frequency = std::max(1u, weights[index] * kProbabilityScale / total);
-    frequencies[index] = static_cast<std::uint16_t>(frequency);
-    sum += frequency;
-    if (frequencies[index] > frequencies[largest]) largest = index;
-  }
-  const std::int64_t rest = std::int64_t{kProbabilityScale} - sum + frequencies[largest];
-  if (rest < 1 || rest >= kProbabilityScale) return false;
-  frequencies[largest] = static_cast<std::uint16_t>(rest);
   return true;
 }
 
@@ -408,19 +268,6 @@ std::uint64_t cost_of(const std::uint32_t* counts, const TokenCosts& costs, int 
   return cost;
 }
 
-// Counts by token index, to the table that would be stored for them.
-void fit_table(const std::uint32_t* counts, std::uint64_t total, int last, StoredTable& table) {
-  table.last = last;
-  for (int i = 0; i < table.size(); ++i) {
-    const int token = table.token(i);
-    std::uint64_t count = counts[token_index(token)];
-    if (table.symmetric && token > 0) count = (count + counts[token_index(-token)] + 1) / 2;
-    const std::uint64_t weight = (count * kProbabilityScale + total / 2) / total;
-    table.codes[i] = static_cast<std::uint8_t>(
-        count == 0 && i > 0 ? 0 : code_of_weight(std::max<std::uint32_t>(1, weight)));
-  }
-}
-
 // The cheapest distribution for the tokens counted.
 ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t total) {
   ContextChoice choice;
@@ -428,27 +275,35 @@ ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t tot
   for (int token = 1; token <= kMaxToken; ++token) {
     if (counts[token_index(token)] + counts[token_index(-token)] > 0) last = token;
   }
+  // Members are symmetric, so magnitudes will do; most members drop out after a few of them.
+  std::array<std::uint64_t, kMaxToken + 1> folded;
+  folded[0] = counts[token_index(0)];
+  for (int token = 1; token <= last; ++token) {
+    folded[token] = std::uint64_t{counts[token_index(token)]} + counts[token_index(-token)];
+  }
   const Family& members = family();
   choice.cost = ~std::uint64_t{0};
   for (int i = 0; i < kFamilySize; ++i) {
-    const std::uint64_t cost = cost_of(counts, members.costs[i], last);
+    const TokenCosts& costs = members.costs[i];
+    std::uint64_t cost = std::uint64_t{counts[0]} * costs[0];
+    for (int token = 0; token <= last && cost < choice.cost; ++token) {
+      cost += folded[token] * costs[token_index(token)];
+    }
     if (cost < choice.cost) {
       choice.cost = cost;
       choice.descriptor = static_cast<std::uint8_t>(i);
     }
   }
-  // A table takes some 10 bytes at least.
-  if (choice.cost < 80 * 256) return choice;
+  // A table takes 10 to 40 bytes and rarely saves more than a tenth.
+  if (choice.cost < 1200 * 256) return choice;
   for (const bool symmetric : {true, false}) {
-    StoredTable table;
-    table.symmetric = symmetric;
-    fit_table(counts, total, last, table);
+    const StoredTable table = fit_stored_table(counts, total, last, symmetric);
     Frequencies frequencies;
-    if (!table_frequencies(table, frequencies)) continue;
+    if (!stored_table_frequencies(table, frequencies)) continue;
     TokenCosts costs;
     build_token_costs(frequencies, costs);
     const std::uint64_t cost =
-        cost_of(counts, costs, last) + static_cast<std::uint64_t>(table_bits(table)) * 256;
+        cost_of(counts, costs, last) + static_cast<std::uint64_t>(stored_table_bits(table)) * 256;
     if (cost < choice.cost) {
       choice.cost = cost;
       choice.descriptor = kStoredTable;
@@ -477,8 +332,9 @@ constexpr int kWidths = 65;
 template <class Q>
 void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
                    std::uint32_t* histogram, ContextShifts& shifts) {
-  constexpr std::size_t kSampleGroups = 512;
-  std::memset(histogram, 0, sizeof *histogram * kWidths * static_cast<std::size_t>(shifts.context_count));
+  constexpr std::size_t kSampleGroups = 256;
+  std::memset(histogram, 0,
+              sizeof *histogram * kWidths * static_cast<std::size_t>(shifts.context_count));
   const std::size_t step = std::max<std::size_t>(1, count / (kSampleGroups * kRansGroup));
   for (std::size_t group = 0; group < count; group += step * kRansGroup) {
     const std::size_t end = std::min(count, group + kRansGroup);
@@ -498,7 +354,7 @@ void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
       shift = std::max(0, width - 2);
     }
     shifts.shift[c] = static_cast<std::uint8_t>(shift);
-    shifts.any = shifts.any || shift > 0;
+    shifts.max = std::max(shifts.max, shift);
   }
 }
 
@@ -542,7 +398,7 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
     head.write(static_cast<std::uint8_t>(choice.descriptor | (shift > 0 ? kShifted : 0)));
     if (shift > 0) head.write(shift);
     if (choice.descriptor == kStoredTable) {
-      write_table(choice.table, head);
+      write_stored_table(choice.table, head);
       build_encode_tokens(choice.frequencies, tables[c]);
     } else {
       tables[c] = members.encode[choice.descriptor];
@@ -605,11 +461,12 @@ bool ContextRansDecoder::start(std::span<const std::uint8_t> payload, simd::Targ
     const std::uint8_t shift = byte & kShifted ? in.read<std::uint8_t>() : 0;
     if (!in.ok() || shift > 63) return false;
     reader.shifts.shift[c] = shift;
-    reader.shifts.any = reader.shifts.any || shift > 0;
+    reader.shifts.max = std::max<int>(reader.shifts.max, shift);
     if (descriptor == kUnusedContext) continue;
     if (descriptor == kStoredTable) {
       StoredTable table;
-      if (!read_table(in, table) || !table_frequencies(table, frequencies[c])) return false;
+      if (!read_stored_table(in, table)) return false;
+      if (!stored_table_frequencies(table, frequencies[c])) return false;
       any_stored = true;
     } else if (descriptor >= kFamilySize) {
       return false;

@@ -61,7 +61,7 @@ inline constexpr int kRawPieceBits = 15;  // raw bits that one step can move
 struct ContextShifts {
   std::array<std::uint8_t, kMaxContexts> shift{};
   int context_count = kMaxContexts;
-  bool any = false;
+  int max = 0;
 };
 
 // A residual's place in the encoder's tables: 64 * context + token index.

@@ -81,7 +81,10 @@ HWY_INLINE uint32_t bits_of(M mask) {
 class ByteMap {
  public:
   HWY_INLINE ByteMap(const std::array<uint8_t, kMaxContexts>& bytes, int context_count)
-      : bytes_(bytes.data()), parts_(context_count <= 16 ? 1 : context_count <= 32 ? 2 : 4) {}
+      : bytes_(bytes.data()),
+        parts_(context_count <= 16   ? 1
+               : context_count <= 32 ? 2
+                                     : 4) {}
 
   HWY_INLINE hn::Vec<DBytes> operator()(hn::Vec<DBytes> context) const {
     const auto low = hn::And(context, hn::Set(d_bytes, 15));
@@ -165,7 +168,7 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
   constexpr size_t kVectors = kLanes / kVector;
   const ByteMap map_table(reader.table, reader.shifts.context_count);
   const ByteMap map_shift(reader.shifts.shift, reader.shifts.context_count);
-  const bool any_shift = reader.shifts.any;
+  const int max_shift = reader.shifts.max;
   const auto* slots = reinterpret_cast<const int32_t*>(reader.tables);
   alignas(64) uint8_t tables[kRansGroup];
   alignas(64) uint8_t shifts[kRansGroup] = {};
@@ -177,7 +180,7 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
   for (; i + kRansGroup <= count; i += kRansGroup) {
     const auto context = hn::LoadU(d_bytes, contexts + i);
     hn::Store(map_table(context), d_bytes, tables);
-    if (any_shift) hn::Store(map_shift(context), d_bytes, shifts);
+    if (max_shift > 0) hn::Store(map_shift(context), d_bytes, shifts);
 
     for (size_t j = 0; j < kRansGroup; j += kLanes) {
       if (HWY_UNLIKELY(next > reader.limit)) {
@@ -199,9 +202,23 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
         any = hn::Or(any, hn::AndNot(hn::Set(d, 15), hn::Abs(tokens[k])));
       }
       for (size_t k = 0; k < kVectors; ++k) states.v[k] = renormalize(states.v[k], next);
-      if (!any_shift && all_zero(any)) {
-        for (size_t k = 0; k < kVectors; ++k) hn::StoreU(tokens[k], d, to + k * kVector);
-        continue;
+      // Raw bits: none; the low bits alone, at most a piece; or classes, escapes, large shifts.
+      if (HWY_LIKELY(all_zero(any))) {
+        if (max_shift == 0) {
+          for (size_t k = 0; k < kVectors; ++k) hn::StoreU(tokens[k], d, to + k * kVector);
+          continue;
+        }
+        if (HWY_LIKELY(max_shift <= kRawPieceBits)) {
+          for (size_t k = 0; k < kVectors; ++k) {
+            const V low_bits = widen(shifts + j + k * kVector);
+            const V step = hn::Shl(one, low_bits);
+            const V low =
+                hn::Sub(hn::And(states.v[k], hn::Sub(step, one)), hn::ShiftRight<1>(step));
+            states.v[k] = renormalize(hn::Shr(states.v[k], low_bits), next);
+            hn::StoreU(hn::Add(hn::Shl(tokens[k], low_bits), low), d, to + k * kVector);
+          }
+          continue;
+        }
       }
 
       V beyond = hn::Zero(d);
@@ -264,8 +281,7 @@ void tokenize(const int32_t* residuals, const uint8_t* contexts, const ContextSh
       const V half = hn::ShiftRight<1>(hn::Shl(one, bits));
       const V high = hn::Shr(hn::Add(hn::LoadU(d, residuals + i + k), half), bits);
       // Unsigned, because |-2^31| stays negative.
-      const V size =
-          hn::BitCast(d, hn::Min(hn::BitCast(du, hn::Abs(high)), hn::Set(du, 4096u)));
+      const V size = hn::BitCast(d, hn::Min(hn::BitCast(du, hn::Abs(high)), hn::Set(du, 4096u)));
       // Exponent and first mantissa bit of a float count the classes; those of 16.0f are 262.
       const V classed = hn::Sub(hn::ShiftRight<22>(hn::BitCast(d, hn::ConvertTo(df, size))),
                                 hn::Set(d, 262 - kDirectTokens));
@@ -284,11 +300,17 @@ void tokenize(const int32_t* residuals, const uint8_t* contexts, const ContextSh
 HWY_INLINE V emit(V state, M mask, uint8_t*& next) {
   const uint32_t bits = bits_of(mask);
   const auto words = hn::DemoteTo(du16, hn::And(state, hn::Set(d, 0xFFFF)));
-  const auto packed = hn::TableLookupBytes(hn::BitCast(du8, words),
-                                           hn::Load(du8, kWordShuffles.compress[bits]));
+  const auto packed =
+      hn::TableLookupBytes(hn::BitCast(du8, words), hn::Load(du8, kWordShuffles.compress[bits]));
   hn::StoreU(packed, du8, next - 16);
   next -= 2 * static_cast<size_t>(std::popcount(bits));
   return hn::IfThenElse(mask, hn::ShiftRight<16>(state), state);
+}
+
+// At most kRawPieceBits bits of each lane.
+HWY_INLINE V put_raw(V state, V raw, V bits, uint8_t*& next) {
+  const V excess = hn::Shr(state, hn::Sub(hn::Set(d, 31), bits));
+  return hn::Or(hn::Shl(emit(state, hn::Gt(excess, hn::Zero(d)), next), bits), raw);
 }
 
 // (a * b) >> 32 in each lane.
@@ -312,7 +334,7 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
   const D64 d64;
   const auto* entries = reinterpret_cast<const int64_t*>(writer.tables);
   const ByteMap map_shift(writer.shifts.shift, writer.shifts.context_count);
-  const bool any_shift = writer.shifts.any;
+  const int max_shift = writer.shifts.max;
   alignas(64) uint8_t shifts[kRansGroup] = {};
   const V one = hn::Set(d, 1);
   const V scale = hn::Set(d, static_cast<int32_t>(kProbabilityScale));
@@ -320,7 +342,7 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
   uint8_t* next = writer.next;
   for (size_t i = whole; i > 0;) {
     i -= kRansGroup;
-    if (any_shift) hn::Store(map_shift(hn::LoadU(d_bytes, contexts + i)), d_bytes, shifts);
+    if (max_shift > 0) hn::Store(map_shift(hn::LoadU(d_bytes, contexts + i)), d_bytes, shifts);
 
     for (size_t j = kRansGroup; j > 0;) {
       j -= kLanes;
@@ -331,14 +353,21 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
       for (size_t k = 0; k < kVectors; ++k) {
         const V cell = hn::PromoteTo(d, hn::LoadU(du16, cells + i + j + k * kVector));
         const auto low = hn::GatherIndex(d64, entries, hn::PromoteTo(d64, hn::LowerHalf(cell)));
-        const auto high = hn::GatherIndex(
-            d64, entries, hn::PromoteTo(d64, hn::UpperHalf(hn::Half<D32>(), cell)));
+        const auto high =
+            hn::GatherIndex(d64, entries, hn::PromoteTo(d64, hn::UpperHalf(hn::Half<D32>(), cell)));
         reciprocals[k] = hn::ConcatEven(d, hn::BitCast(d, high), hn::BitCast(d, low));
         packed[k] = hn::ConcatOdd(d, hn::BitCast(d, high), hn::BitCast(d, low));
         flags = hn::Or(flags, packed[k]);
       }
       const V rare = hn::Set(d, static_cast<int32_t>(kTokenAbsent | kTokenHasExtraBits));
-      if (any_shift || !all_zero(hn::And(flags, rare))) {
+      if (HWY_LIKELY(all_zero(hn::And(flags, rare)) && max_shift <= kRawPieceBits)) {
+        for (size_t k = max_shift > 0 ? kVectors : 0; k-- > 0;) {
+          const V low_bits = widen(shifts + j + k * kVector);
+          const V step = hn::Shl(one, low_bits);
+          const V rounded = hn::Add(hn::LoadU(d, from + k * kVector), hn::ShiftRight<1>(step));
+          states.v[k] = put_raw(states.v[k], hn::And(rounded, hn::Sub(step, one)), low_bits, next);
+        }
+      } else {
         V raw[kVectors];
         V raw_bits[kVectors];
         V beyond = hn::ShiftRight<31>(flags);
@@ -364,9 +393,7 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
           continue;
         }
         for (size_t k = kVectors; k-- > 0;) {
-          const V excess = hn::Shr(states.v[k], hn::Sub(hn::Set(d, 31), raw_bits[k]));
-          const V state = emit(states.v[k], hn::Gt(excess, hn::Zero(d)), next);
-          states.v[k] = hn::Or(hn::Shl(state, raw_bits[k]), raw[k]);
+          states.v[k] = put_raw(states.v[k], raw[k], raw_bits[k], next);
         }
       }
       for (size_t k = kVectors; k-- > 0;) {

@@ -1,5 +1,7 @@
 #include "encode/distributions.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
 
@@ -97,11 +99,7 @@ Frequencies member_frequencies(const Member& member) {
   return frequencies;
 }
 
-int bit_length(std::uint32_t value) {
-  int length = 0;
-  for (; value != 0; value >>= 1) ++length;
-  return length;
-}
+int bit_length(std::uint32_t value) { return static_cast<int>(std::bit_width(value)); }
 
 // 256 * log2(value), rounded down, by squaring a 1.31 fixed-point number eight times.
 std::uint32_t log2_in_256ths(std::uint32_t value) {
@@ -120,8 +118,51 @@ std::uint32_t log2_in_256ths(std::uint32_t value) {
 }
 
 std::uint16_t cost_of_frequency(std::uint32_t frequency) {
-  return static_cast<std::uint16_t>(kProbabilityBits * 256 - log2_in_256ths(frequency));
+  static const auto costs = [] {
+    std::array<std::uint16_t, kProbabilityScale> table{};
+    for (std::uint32_t f = 1; f < kProbabilityScale; ++f) {
+      table[f] = static_cast<std::uint16_t>(kProbabilityBits * 256 - log2_in_256ths(f));
+    }
+    return table;
+  }();
+  return costs[frequency];
 }
+
+// Weights of a stored table: code 0 is absent, 1 to 8 are themselves, then 10, 12, 14, 16, 20, ...
+constexpr int kMaxWeightCode = 48;
+
+std::uint32_t weight_of_code(int code) {
+  if (code < 4) return static_cast<std::uint32_t>(code);
+  return (4u + static_cast<std::uint32_t>(code & 3)) << (code / 4 - 1);
+}
+
+// Of a positive weight, to the nearest.
+int code_of_weight(std::uint32_t weight) {
+  if (weight < 8) return static_cast<int>(weight);
+  const int length = bit_length(weight);
+  const int code = 4 * (length - 2) + static_cast<int>(weight >> (length - 3) & 3);
+  if (code >= kMaxWeightCode) return kMaxWeightCode;
+  return weight - weight_of_code(code) > weight_of_code(code + 1) - weight ? code + 1 : code;
+}
+
+// A code is written as its change from the one before it; these stand before the first two.
+constexpr int kFirstPrediction = 8;
+constexpr int kSecondPrediction = 36;
+
+// Rice code of a signed change: folded to 2 |change| or 2 |change| - 1, its bits above the last in
+// unary, then the last.
+int fold(int change) { return change < 0 ? -2 * change - 1 : 2 * change; }
+
+// Appends bits, least significant first.
+struct BitWriter {
+  std::uint8_t* out;
+  int used = 0;
+  void put(bool bit) {
+    if (used % 8 == 0) out[used / 8] = 0;
+    out[used / 8] = static_cast<std::uint8_t>(out[used / 8] | (bit ? 1 : 0) << used % 8);
+    ++used;
+  }
+};
 
 }  // namespace
 
@@ -177,6 +218,109 @@ void build_token_costs(const Frequencies& frequencies, TokenCosts& costs) {
       costs[index] = static_cast<std::uint16_t>(escape + (7 + length - extra_bits(token)) * 256);
     }
   }
+}
+
+StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, int last,
+                             bool symmetric) {
+  StoredTable table;
+  table.symmetric = symmetric;
+  table.last = last;
+  for (int i = 0; i < table.size(); ++i) {
+    const int token = table.token(i);
+    std::uint64_t count = counts[token_index(token)];
+    if (table.symmetric && token > 0) count = (count + counts[token_index(-token)] + 1) / 2;
+    const std::uint64_t weight = (count * kProbabilityScale + total / 2) / total;
+    table.codes[i] = static_cast<std::uint8_t>(
+        count == 0 && i > 0 ? 0 : code_of_weight(std::max<std::uint32_t>(1, weight)));
+  }
+  return table;
+}
+
+int stored_table_bits(const StoredTable& table) {
+  int bits = 8;
+  int previous = kFirstPrediction;
+  for (int i = 0; i < table.size(); ++i) {
+    const int folded = fold(table.codes[i] - previous);
+    bits += folded / 2 + 2;
+    previous = i == 0 ? kSecondPrediction : table.codes[i];
+  }
+  return (bits + 7) / 8 * 8;
+}
+
+void write_stored_table(const StoredTable& table, ByteWriter& out) {
+  out.write(static_cast<std::uint8_t>(table.last | (table.symmetric ? 0x80 : 0)));
+  BitWriter bits{out.here()};
+  int previous = kFirstPrediction;
+  for (int i = 0; i < table.size(); ++i) {
+    const int folded = fold(table.codes[i] - previous);
+    for (int k = 0; k < folded / 2; ++k) bits.put(true);
+    bits.put(false);
+    bits.put(folded % 2 != 0);
+    previous = i == 0 ? kSecondPrediction : table.codes[i];
+  }
+  out.advance(static_cast<std::size_t>(bits.used + 7) / 8);
+}
+
+bool read_stored_table(ByteReader& in, StoredTable& table) {
+  const auto head = in.read<std::uint8_t>();
+  table.symmetric = (head & 0x80) != 0;
+  table.last = head & 0x7F;
+  if (table.last > kMaxToken) return false;
+  std::uint32_t byte = 0;
+  int left = 0;
+  const auto next_bit = [&] {
+    if (left == 0) {
+      byte = in.read<std::uint8_t>();
+      left = 8;
+    }
+    const bool bit = byte & 1;
+    byte >>= 1;
+    --left;
+    return bit;
+  };
+  int previous = kFirstPrediction;
+  for (int i = 0; i < table.size(); ++i) {
+    int folded = 0;
+    while (in.ok() && next_bit()) {
+      folded += 2;
+      if (folded > 2 * kMaxWeightCode + 2) return false;
+    }
+    if (next_bit()) ++folded;
+    const int code = previous + (folded % 2 != 0 ? -(folded + 1) / 2 : folded / 2);
+    if (!in.ok() || code < 0 || code > kMaxWeightCode) return false;
+    table.codes[i] = static_cast<std::uint8_t>(code);
+    previous = i == 0 ? kSecondPrediction : code;
+  }
+  return table.codes[0] > 0;
+}
+
+bool stored_table_frequencies(const StoredTable& table, Frequencies& frequencies) {
+  frequencies.fill(0);
+  std::array<std::uint32_t, kTokenCount> weights{};
+  std::uint32_t total = 0;
+  for (int i = 0; i < table.size(); ++i) {
+    const int token = table.token(i);
+    const std::uint32_t weight = weight_of_code(table.codes[i]);
+    weights[token_index(token)] = weight;
+    total += weight;
+    if (table.symmetric && token > 0) {
+      weights[token_index(-token)] = weight;
+      total += weight;
+    }
+  }
+  std::uint32_t sum = 0;
+  std::size_t largest = 0;
+  for (std::size_t index = 0; index < weights.size(); ++index) {
+    if (weights[index] == 0) continue;
+    const std::uint32_t frequency = std::max(1u, weights[index] * kProbabilityScale / total);
+    frequencies[index] = static_cast<std::uint16_t>(frequency);
+    sum += frequency;
+    if (frequencies[index] > frequencies[largest]) largest = index;
+  }
+  const std::int64_t rest = std::int64_t{kProbabilityScale} - sum + frequencies[largest];
+  if (rest < 1 || rest >= kProbabilityScale) return false;
+  frequencies[largest] = static_cast<std::uint16_t>(rest);
+  return true;
 }
 
 const Family& family() {

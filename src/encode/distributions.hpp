@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bytes.hpp"
+
 namespace firn::encode {
 
 // Frequencies of a distribution sum to 2^kProbabilityBits. 12 bits: 13 would gain 0.03 %, and one
@@ -55,6 +57,34 @@ using TokenCosts = std::array<std::uint16_t, kTokenCount>;
 void build_decode_slots(const Frequencies& frequencies, DecodeSlots& slots);
 void build_encode_tokens(const Frequencies& frequencies, EncodeTokens& tokens);
 void build_token_costs(const Frequencies& frequencies, TokenCosts& costs);
+
+// A distribution written into a stream, for what no member of the family fits: frequencies on a
+// logarithmic scale of four steps an octave (code 0: absent), in some 10 to 40 bytes.
+struct StoredTable {
+  bool symmetric = false;
+  int last = 0;  // largest |token| present
+  // In the order of the stream: escape, 0, then 1, 2, ... (symmetric) or 1, -1, 2, -2, ...
+  std::array<std::uint8_t, kTokenCount> codes{};
+
+  int size() const { return 2 + (symmetric ? last : 2 * last); }
+  int token(int position) const {
+    if (position == 0) return kEscapeToken;
+    if (symmetric) return position - 1;
+    return position % 2 == 0 ? position / 2 : -(position / 2);
+  }
+};
+
+inline constexpr std::size_t kMaxStoredTableBytes = 512;
+
+// The table for these counts (by token index, not beyond +-last), whose sum is total > 0.
+StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, int last,
+                             bool symmetric);
+int stored_table_bits(const StoredTable& table);
+void write_stored_table(const StoredTable& table, ByteWriter& out);
+// False when it is malformed or cut short.
+bool read_stored_table(ByteReader& in, StoredTable& table);
+// Scales the weights to frequencies that sum to 2^kProbabilityBits. False when they cannot.
+bool stored_table_frequencies(const StoredTable& table, Frequencies& frequencies);
 
 inline constexpr int kFamilySize = 106;
 

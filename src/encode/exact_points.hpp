@@ -6,6 +6,7 @@
 // docs/format.md, "Exact points".
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,6 +28,21 @@ class BitMap {
   std::uint64_t* words() { return words_.data(); }
   const std::uint64_t* words() const { return words_.data(); }
   std::size_t count() const;
+  // The 64 bits from bit 64 w on.
+  std::uint64_t word(std::size_t w) const { return words_.data()[w]; }
+
+  // visit(i) for each set bit of [begin, end), in order.
+  template <class Visit>
+  void for_each(std::size_t begin, std::size_t end, Visit visit) const {
+    for (std::size_t w = begin / 64; w * 64 < end; ++w) {
+      std::uint64_t bits = word(w);
+      if (w * 64 < begin) bits &= ~std::uint64_t{0} << (begin - w * 64);
+      if (end - w * 64 < 64) bits &= (std::uint64_t{1} << (end - w * 64)) - 1;
+      for (; bits != 0; bits &= bits - 1) {
+        visit(w * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+      }
+    }
+  }
 
  private:
   ScratchArray<std::uint64_t> words_;

@@ -113,13 +113,15 @@ pipelines::Parameters parameters_of(const container::Header& header) {
   return parameters;
 }
 
-Result<OpenStream> open_stream(std::span<const std::uint8_t> bytes) {
-  ByteReader in(bytes);
-  auto header = container::read_header(in, bytes);
-  if (!header) return header.error();
-  Grid grid(header->shape, header->chunk);
-  auto records = container::find_records(bytes, in.position(), *header, grid);
-  return OpenStream{bytes, std::move(*header), grid, std::move(records)};
+Status OpenStream::open(std::span<const std::uint8_t> stream) {
+  ByteReader in(stream);
+  auto found = container::read_header(in, stream);
+  if (!found) return found.error();
+  bytes = stream;
+  header = *found;
+  grid = Grid(header.shape, header.chunk);
+  container::find_records(stream, in.position(), header, grid, &records);
+  return std::monostate{};
 }
 
 Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& error) {

@@ -12,13 +12,15 @@
 namespace firn::engine {
 
 // A stream whose header has been read and whose records have been looked for.
+// May be opened again and again; it keeps the table's memory.
 struct OpenStream {
   std::span<const std::uint8_t> bytes;
   container::Header header;
   Grid grid;
   container::RecordTable records;
+
+  Status open(std::span<const std::uint8_t> stream);
 };
-Result<OpenStream> open_stream(std::span<const std::uint8_t> bytes);
 
 // The message about a chunk: which one, where it lies, what is wrong.
 Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& error);

@@ -29,7 +29,7 @@ class Workers {
 
   pipelines::Workspace& workspace(int thread) {
     auto& workspace = workspaces_[static_cast<std::size_t>(thread)];
-    if (!workspace) workspace = std::make_unique<pipelines::Workspace>();
+    if (!workspace) workspace = std::make_unique<pipelines::Workspace>(thread);
     return *workspace;
   }
 

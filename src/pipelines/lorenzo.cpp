@@ -46,6 +46,49 @@ int choose_range(const Q* codes, std::size_t count, const predict::Lags& lags,
   return encode::kMaxRangeLog2;
 }
 
+// Moves the residuals of a piece that are not exact points together; returns how many. `begin` is
+// a multiple of 64.
+template <class Q>
+std::size_t drop_exact(Q* residuals, std::size_t begin, std::size_t length,
+                       const encode::BitMap& map) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < length; i += 64) {
+    const std::size_t end = std::min(i + 64, length);
+    const std::uint64_t exact = map.word((begin + i) / 64);
+    if (exact == 0) {
+      std::memmove(residuals + kept, residuals + i, (end - i) * sizeof(Q));
+      kept += end - i;
+      continue;
+    }
+    if (exact == ~std::uint64_t{0}) continue;
+    for (std::size_t k = i; k < end; ++k) {
+      residuals[kept] = residuals[k];
+      kept += ~exact >> (k - i) & 1;
+    }
+  }
+  return kept;
+}
+
+// The inverse: spreads `kept` residuals over the points of a piece, 0 at the exact ones.
+template <class Q>
+void spread_exact(const Q* kept, std::size_t begin, std::size_t length, const encode::BitMap& map,
+                  Q* residuals) {
+  for (std::size_t i = 0; i < length; i += 64) {
+    const std::size_t end = std::min(i + 64, length);
+    const std::uint64_t exact = map.word((begin + i) / 64);
+    if (exact == 0) {
+      std::memcpy(residuals + i, kept, (end - i) * sizeof(Q));
+      kept += end - i;
+      continue;
+    }
+    for (std::size_t k = i; k < end; ++k) {
+      const bool is_exact = exact >> (k - i) & 1;
+      residuals[k] = is_exact ? Q{0} : *kept;
+      kept += !is_exact;
+    }
+  }
+}
+
 // Symbols of all points that are not exact; returns how many.
 template <class Q>
 std::size_t make_symbols(const Q* codes, std::size_t count, const predict::Lags& lags,
@@ -63,14 +106,7 @@ std::size_t make_symbols(const Q* codes, std::size_t count, const predict::Lags&
   for (std::size_t begin = 0; begin < count; begin += kPiece) {
     std::size_t length = std::min(kPiece, count - begin);
     difference.difference(codes + begin, length, lags, residuals);
-    if (exact_count != 0) {
-      std::size_t kept = 0;
-      for (std::size_t i = 0; i < length; ++i) {
-        residuals[kept] = residuals[i];
-        kept += !workspace.exact_map.test(begin + i);
-      }
-      length = kept;
-    }
+    if (exact_count != 0) length = drop_exact(residuals, begin, length, workspace.exact_map);
     std::uint16_t* out = symbols + made;
     to_symbols.to_symbols(residuals, length, range_log2, out, extra);
     // Four histograms, so that equal neighbours do not wait for each other.
@@ -184,7 +220,10 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
                               predict::kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
-  if (head.exact_count != 0) fill_exact(lags, workspace.exact_map, quantized);
+  if (head.exact_count != 0) {
+    predict::kernels<Q>(workspace.target)
+        .fill(quantized.codes, quantized.count, lags, workspace.exact_map.words());
+  }
   const int range_log2 = choose_range(quantized.codes, quantized.count, lags, workspace);
   std::size_t extra_bytes = 0;
   const std::size_t symbols = make_symbols(quantized.codes, quantized.count, lags, range_log2,
@@ -217,17 +256,17 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
   const std::uint16_t* symbols = workspace.symbols.data();
   for (std::size_t begin = 0; begin < count; begin += kPiece) {
     const std::size_t length = std::min(kPiece, count - begin);
-    std::size_t kept = length;
-    if (head.exact_count != 0) {
-      kept = 0;
-      for (std::size_t i = 0; i < length; ++i) kept += !workspace.exact_map.test(begin + i);
-    }
-    to_residuals.to_residuals(symbols, kept, range_log2, extra, residuals);
-    symbols += kept;
-    // Spread over the points that are not exact, from the end; exact ones get 0.
-    for (std::size_t i = length; kept < i;) {
-      --i;
-      residuals[i] = workspace.exact_map.test(begin + i) ? Q{0} : residuals[--kept];
+    if (head.exact_count == 0) {
+      to_residuals.to_residuals(symbols, length, range_log2, extra, residuals);
+      symbols += length;
+    } else {
+      std::size_t kept = length;
+      workspace.exact_map.for_each(begin, begin + length, [&](std::size_t) { --kept; });
+      Q compact[kPiece + 1];  // one more may be looked at, never used
+      to_residuals.to_residuals(symbols, kept, range_log2, extra, compact);
+      compact[kept] = 0;
+      symbols += kept;
+      spread_exact(compact, begin, length, workspace.exact_map, residuals);
     }
     difference.reconstruct(residuals, length, lags, carry, codes + begin);
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "container/format.hpp"
 
@@ -67,17 +68,26 @@ Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace) {
 namespace {
 
 template <class T>
-bool is_fill(T value, const Parameters& parameters) {
-  return parameters.fill && value == static_cast<T>(*parameters.fill);
+T fill_of(const Parameters& parameters) {
+  return parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
 }
 
 template <class T>
-bool holds_fill(const T* row, std::size_t length, const Parameters& parameters) {
-  if (!parameters.fill) return false;
-  const T fill = static_cast<T>(*parameters.fill);
+bool holds(const T* row, std::size_t length, T value) {
   bool found = false;
-  for (std::size_t i = 0; i < length; ++i) found |= row[i] == fill;
+  for (std::size_t i = 0; i < length; ++i) found |= row[i] == value;
   return found;
+}
+
+// visit(i) for each set bit of ceil(count / 64) words, in order; stops when it returns false.
+template <class Visit>
+bool for_each_bit(const std::uint64_t* words, std::size_t count, Visit visit) {
+  for (std::size_t w = 0; w < (count + 63) / 64; ++w) {
+    for (std::uint64_t word = words[w]; word != 0; word &= word - 1) {
+      if (!visit(w * 64 + static_cast<std::size_t>(std::countr_zero(word)))) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -94,6 +104,7 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
   result->codes = reserve_codes<Q>(count, history_room(chunk.rank(), chunk.extents()), workspace);
   T* gathered = reinterpret_cast<T*>(
       workspace.row.reserve(chunk.row_stride() == 1 ? 1 : chunk.row_length() * sizeof(T)));
+  const T fill = fill_of<T>(parameters);
   T max_error = 0;
   bool have_base = false;
   QuantizeOutcome outcome = QuantizeOutcome::done;
@@ -109,40 +120,32 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
     Q* codes = result->codes + offset;
     T error = 0;
     for (std::size_t i = 0; !have_base && i < length; ++i) {
-      if (is_fill(row[i], parameters)) continue;
+      if (row[i] == fill) continue;
       have_base = quantize::quantize_value<T, Q>(row[i], scale, &result->base, &error);
     }
-    if (!holds_fill(row, length, parameters)) {
-      const auto row_outcome = kernels.quantize(row, length, scale, result->base, codes);
-      if (row_outcome.within) {
-        max_error = std::max(max_error, row_outcome.max_error);
-        return true;
-      }
+    const auto row_outcome = kernels.quantize(row, length, scale, result->base, codes);
+    if (row_outcome.within && !(parameters.fill && holds(row, length, fill))) {
+      max_error = std::max(max_error, row_outcome.max_error);
+      return true;
     }
-    for (std::size_t i = 0; i < length; ++i) {
-      Q q = 0;
-      if (!is_fill(row[i], parameters) &&
-          quantize::quantize_value<T, Q>(row[i], scale, &q, &error)) {
-        codes[i] = static_cast<Q>(static_cast<U>(q) - static_cast<U>(result->base));
-        max_error = std::max(max_error, error);
-        continue;
-      }
-      if (sizeof(T) == 8 && sizeof(Q) == 4 && !is_fill(row[i], parameters) &&
+    std::uint64_t* flags = workspace.row_flags.reserve((length + 63) / 64);
+    max_error = std::max(max_error, kernels.flag(row, length, scale, fill, flags));
+    if (result->exact_count == 0) {
+      workspace.exact_map.reset(count);
+      workspace.exact_bytes.reserve(count * sizeof(T));
+    }
+    T* exact = reinterpret_cast<T*>(workspace.exact_bytes.data());
+    return for_each_bit(flags, length, [&](std::size_t i) {
+      if (sizeof(T) == 8 && sizeof(Q) == 4 && row[i] != fill &&
           quantize::needs_wide(row[i], scale)) {
         outcome = QuantizeOutcome::needs_wide;
         return false;
       }
-      if (result->exact_count == 0) {
-        workspace.exact_map.reset(count);
-        workspace.exact_bytes.reserve(count * sizeof(T));
-      }
       codes[i] = 0;
       workspace.exact_map.set(offset + i);
-      std::memcpy(workspace.exact_bytes.data() + result->exact_count * sizeof(T), &row[i],
-                  sizeof(T));
-      ++result->exact_count;
-    }
-    return true;
+      exact[result->exact_count++] = row[i];
+      return true;
+    });
   });
   if (outcome == QuantizeOutcome::done && !have_base) return QuantizeOutcome::too_many_exact;
   // Masks may cover most of a chunk and still cost little; scattered failures do not.
@@ -154,17 +157,6 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
   }
   result->max_error = static_cast<double>(max_error);
   return outcome;
-}
-
-template <class T, class Q>
-void fill_exact(const predict::Lags& lags, const encode::BitMap& map,
-                QuantizedChunk<T, Q>& quantized) {
-  for (std::size_t w = 0; w < map.word_count(); ++w) {
-    for (std::uint64_t word = map.words()[w]; word != 0; word &= word - 1) {
-      Q* code = quantized.codes + w * 64 + static_cast<std::size_t>(std::countr_zero(word));
-      *code = predict::predict_one(code, lags);
-    }
-  }
 }
 
 template <class Q>
@@ -245,11 +237,10 @@ void restore_chunk(const Q* codes, Q base, T step, std::size_t exact_count, cons
     T* values = stride == 1 ? row : gathered;
     kernels.dequantize(codes + offset, length, step, base, values);
     if (exact_count != 0) {
-      for (std::size_t i = 0; i < length; ++i) {
-        if (!workspace.exact_map.test(offset + i)) continue;
-        std::memcpy(&values[i], exact, sizeof(T));
+      workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
+        std::memcpy(&values[i - offset], exact, sizeof(T));
         exact += sizeof(T);
-      }
+      });
     }
     if (stride != 1) {
       for (std::size_t i = 0; i < length; ++i) {
@@ -306,10 +297,9 @@ bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::si
   return true;
 }
 
-#define FIRN_INSTANTIATE(T, Q)                                                                  \
-  template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&,   \
-                                          QuantizedChunk<T, Q>*);                               \
-  template void fill_exact(const predict::Lags&, const encode::BitMap&, QuantizedChunk<T, Q>&); \
+#define FIRN_INSTANTIATE(T, Q)                                                                \
+  template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
+                                          QuantizedChunk<T, Q>*);                             \
   template void restore_chunk(const Q*, Q, T, std::size_t, const Box<T>&, Workspace&);
 FIRN_INSTANTIATE(float, std::int32_t)
 FIRN_INSTANTIATE(double, std::int32_t)

@@ -43,15 +43,10 @@ struct QuantizedChunk {
 
 enum class QuantizeOutcome { done, needs_wide, too_many_exact };
 
-// Quantises a chunk. Codes of exact points are 0 until fill_exact() sets them.
+// Quantises a chunk. Codes of exact points are 0 until predict::Kernels::fill sets them.
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result);
-
-// Gives exact points the code that makes their residual 0.
-template <class T, class Q>
-void fill_exact(const predict::Lags& lags, const encode::BitMap& map,
-                QuantizedChunk<T, Q>& quantized);
 
 // Estimated bits (in 1/128) of `count` residuals: the sum of log2(2 |r| + 1), linear between
 // powers of two. Integer arithmetic and one correctly rounded conversion: the same everywhere.

@@ -15,8 +15,10 @@
 namespace firn::pipelines {
 
 struct Workspace {
-  explicit Workspace(simd::Target simd_target = simd::default_target()) : target(simd_target) {}
+  explicit Workspace(int thread_number, simd::Target simd_target = simd::default_target())
+      : thread(thread_number), target(simd_target) {}
 
+  int thread;  // 0 to threads - 1
   simd::Target target;
   encode::Lossless lossless;
 
@@ -25,6 +27,7 @@ struct Workspace {
   ScratchArray<std::uint8_t> row;  // gathered values of a strided row, or a whole chunk
   ScratchArray<std::uint8_t> output;
 
+  ScratchArray<std::uint64_t> row_flags;
   encode::BitMap exact_map;
   ScratchArray<std::uint8_t> exact_bytes;
   encode::ExactPointsScratch exact_scratch;

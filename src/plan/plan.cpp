@@ -94,35 +94,31 @@ ValueRange value_range_of(const ArrayView& array, std::optional<double> fill,
     T low = std::numeric_limits<T>::infinity();
     T high = -std::numeric_limits<T>::infinity();
   };
-  std::vector<Piece> pieces(static_cast<std::size_t>(Pass<T>(array).grid().count()));
+  // One for each thread: minimum and maximum do not depend on the order. One thread allocates none.
+  Piece only;
+  std::vector<Piece> others(static_cast<std::size_t>(workers.threads() - 1));
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
-  for_each_row<T>(
-      array, workers,
-      [&](std::uint64_t number, pipelines::Workspace& workspace, const T* row, std::size_t length,
-          std::int64_t stride) {
-        Piece& piece = pieces[static_cast<std::size_t>(number)];
-        T low = std::numeric_limits<T>::max(), high = -low;
-        // A range that does not hold the fill value was widened by no fill value.
-        if (stride == 1 &&
-            quantize::range_kernels<T>(workspace.target).widen(row, length, &low, &high) &&
-            !(fill_value >= low && fill_value <= high)) {
-          piece.low = std::min(piece.low, low);
-          piece.high = std::max(piece.high, high);
-          return;
-        }
-        for (std::size_t i = 0; i < length; ++i) {
-          const T value = row[static_cast<std::int64_t>(i) * stride];
-          if (!std::isfinite(value) || value == fill_value) continue;
-          piece.low = std::min(piece.low, value);
-          piece.high = std::max(piece.high, value);
-        }
-      });
-  Piece all;
-  for (const Piece& piece : pieces) {
-    all.low = std::min(all.low, piece.low);
-    all.high = std::max(all.high, piece.high);
+  const auto visit = [&](std::uint64_t, pipelines::Workspace& workspace, const T* row,
+                         std::size_t length, std::int64_t stride) {
+    Piece& piece =
+        workspace.thread == 0 ? only : others[static_cast<std::size_t>(workspace.thread - 1)];
+    if (stride == 1) {
+      const auto& kernels = quantize::range_kernels<T>(workspace.target);
+      return kernels.widen(row, length, fill_value, &piece.low, &piece.high);
+    }
+    for (std::size_t i = 0; i < length; ++i) {
+      const T value = row[static_cast<std::int64_t>(i) * stride];
+      if (!std::isfinite(value) || value == fill_value) continue;
+      piece.low = std::min(piece.low, value);
+      piece.high = std::max(piece.high, value);
+    }
+  };
+  for_each_row<T>(array, workers, visit);
+  for (const Piece& piece : others) {
+    only.low = std::min(only.low, piece.low);
+    only.high = std::max(only.high, piece.high);
   }
-  return {static_cast<double>(all.low), static_cast<double>(all.high)};
+  return {static_cast<double>(only.low), static_cast<double>(only.high)};
 }
 
 // The largest magnitude on a sample: enough to choose a margin, which is not about correctness.

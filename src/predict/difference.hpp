@@ -51,6 +51,8 @@ struct Kernels {
   // The inverse: codes[0, count) from residuals[0, count) and the codes before them. May be
   // called piece by piece with the same carry. residuals may be overwritten.
   void (*reconstruct)(Q* residuals, std::size_t count, const Lags& lags, Carry<Q>& carry, Q* codes);
+  // Gives codes whose bit is set the value that makes their residual 0, in order.
+  void (*fill)(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bits);
 };
 
 template <class Q>

@@ -47,8 +47,15 @@ void reconstruct(Q* residuals, std::size_t count, const Lags& lags, Carry<Q>&, Q
 }
 
 template <class Q>
+void fill(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bits) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (bits[i / 64] >> i % 64 & 1) codes[i] = predict_one(codes + i, lags);
+  }
+}
+
+template <class Q>
 const Kernels<Q>& kernels() {
-  static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>};
+  static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>, fill<Q>};
   return table;
 }
 template const Kernels<std::int32_t>& kernels();

@@ -203,9 +203,39 @@ void reconstruct(Q* residuals, size_t count, const Lags& lags, Carry<Q>& carry, 
 #undef FIRN_CASE
 }
 
+// Scalar: each point may depend on the one before.
+template <int kCount, class Q>
+void fill_n(Q* codes, size_t count, const size_t* lag, const uint64_t* bits) {
+  using U = std::make_unsigned_t<Q>;
+  for (size_t w = 0; w < (count + 63) / 64; ++w) {
+    for (uint64_t word = bits[w]; word != 0; word &= word - 1) {
+      Q* code = codes + w * 64 + hwy::Num0BitsBelowLS1Bit_Nonzero64(word);
+      *code = 0;
+      *code = static_cast<Q>(U{0} - static_cast<U>(combine_one<kCount>(code, lag)));
+    }
+  }
+}
+
+template <class Q>
+void fill(Q* codes, size_t count, const Lags& lags, const uint64_t* bits) {
+  const size_t* lag = lags.lag.data();
+  switch (lags.count) {
+    case 0:
+      return fill_n<0>(codes, count, lag, bits);
+    case 1:
+      return fill_n<1>(codes, count, lag, bits);
+    case 2:
+      return fill_n<2>(codes, count, lag, bits);
+    case 3:
+      return fill_n<3>(codes, count, lag, bits);
+    default:
+      return fill_n<4>(codes, count, lag, bits);
+  }
+}
+
 template <class Q>
 const Kernels<Q>& table() {
-  static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>};
+  static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>, fill<Q>};
   return kernels;
 }
 

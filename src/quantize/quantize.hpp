@@ -39,21 +39,24 @@ struct Scale {
 
 template <class T>
 struct RowOutcome {
-  bool within;  // every value passed the bound test; otherwise only `quantize_value` tells
+  bool within;  // every value passed the bound test; otherwise `flag` tells which
   T max_error;  // largest |x' - x|; meaningful only when within
 };
 
 template <class T, class Q>
 struct Kernels {
   RowOutcome<T> (*quantize)(const T* values, std::size_t count, Scale<T> scale, Q base, Q* codes);
+  // For rows in which not all is well: sets the bit of each value that must be stored exactly, the
+  // fill value (NaN: none) among them, and returns the largest error of the others. Writes
+  // ceil(count / 64) words.
+  T (*flag)(const T* values, std::size_t count, Scale<T> scale, T fill, std::uint64_t* bits);
   void (*dequantize)(const Q* codes, std::size_t count, T step, Q base, T* values);
 };
 
 template <class T>
 struct RangeKernels {
-  // Widens [low, high] by the finite values of the row. False when some value is not finite
-  // (then low and high are unspecified and the caller goes value by value).
-  bool (*widen)(const T* values, std::size_t count, T* low, T* high);
+  // Widens [low, high] by the row's values that are finite and not `fill` (NaN: no fill value).
+  void (*widen)(const T* values, std::size_t count, T fill, T* low, T* high);
 };
 
 template <class T, class Q>
@@ -61,8 +64,7 @@ const Kernels<T, Q>& kernels(simd::Target target);
 template <class T>
 const RangeKernels<T>& range_kernels(simd::Target target);
 
-// The definition of one value's q, for rows that hold special values, and the reference of the
-// kernels. False: the value must be stored exactly.
+// The definition of one value's q. False: the value must be stored exactly.
 template <class T, class Q>
 bool quantize_value(T value, const Scale<T>& scale, Q* q, T* error);
 template <class T, class Q>

@@ -83,19 +83,34 @@ void dequantize(const Q* codes, std::size_t count, T step, Q base, T* values) {
   }
 }
 
-template <class T>
-bool widen(const T* values, std::size_t count, T* low, T* high) {
+template <class T, class Q>
+T flag(const T* values, std::size_t count, Scale<T> scale, T fill, std::uint64_t* bits) {
+  T max_error = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    if (!std::isfinite(values[i])) return false;
+    if (i % 64 == 0) bits[i / 64] = 0;
+    Q q = 0;
+    T error = 0;
+    if (values[i] == fill || !quantize_value<T, Q>(values[i], scale, &q, &error)) {
+      bits[i / 64] |= std::uint64_t{1} << i % 64;
+    } else if (error > max_error) {
+      max_error = error;
+    }
+  }
+  return max_error;
+}
+
+template <class T>
+void widen(const T* values, std::size_t count, T fill, T* low, T* high) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!std::isfinite(values[i]) || values[i] == fill) continue;
     if (values[i] < *low) *low = values[i];
     if (values[i] > *high) *high = values[i];
   }
-  return true;
 }
 
 template <class T, class Q>
 const Kernels<T, Q>& kernels() {
-  static constexpr Kernels<T, Q> table{quantize<T, Q>, dequantize<T, Q>};
+  static constexpr Kernels<T, Q> table{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>};
   return table;
 }
 template const Kernels<float, std::int32_t>& kernels();

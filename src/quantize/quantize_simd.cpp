@@ -1,5 +1,5 @@
-// Quantisation with Highway, one copy per target. Rows end with a vector padded with zeros, whose
-// codes and errors are zero.
+// Quantisation with Highway, one copy per target. Rows shorter than a vector are padded with
+// zeros, whose codes and errors are zero.
 #include "quantize/quantize.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -43,6 +43,7 @@ struct Accumulator {
   hn::Vec<D> max_error;
 };
 
+// Where errors go: into the totals of a row in which all is expected to be well.
 template <class T>
 HWY_INLINE void account(hn::Vec<hn::ScalableTag<T>> decoded, hn::Vec<hn::ScalableTag<T>> value,
                         hn::Vec<hn::ScalableTag<T>> bound, Accumulator<T>& total) {
@@ -51,41 +52,43 @@ HWY_INLINE void account(hn::Vec<hn::ScalableTag<T>> decoded, hn::Vec<hn::Scalabl
   total.max_error = hn::Max(total.max_error, error);
 }
 
-// Quantises one vector from `values` and stores its codes.
-HWY_INLINE void step(const float* values, const Scale<float>& scale, int32_t base, int32_t* codes,
-                     Accumulator<float>& total) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
+// Quantises a vector: stores its codes and returns the values that they decode to.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V quantize_vector(D d, V value, const Scale<float>& scale, int32_t base,
+                             int32_t* codes) {
+  const hn::RebindToSigned<D> di;
   const auto limit = hn::Set(d, static_cast<float>(kNarrowLimit));
-  const auto value = hn::LoadU(d, values);
   const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
   const auto q = nearest_int(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)));
   hn::StoreU(hn::Sub(q, hn::Set(di, base)), di, codes);
-  account<float>(hn::Mul(hn::ConvertTo(d, q), hn::Set(d, scale.step)), value,
-                 hn::Set(d, scale.bound), total);
+  return hn::Mul(hn::ConvertTo(d, q), hn::Set(d, scale.step));
 }
 
-template <class Q>
-HWY_INLINE void step(const double* values, const Scale<double>& scale, Q base, Q* codes,
-                     Accumulator<double>& total) {
-  const hn::ScalableTag<double> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const hn::RebindToUnsigned<decltype(d)> du;
+template <class D, class Q, class V = hn::Vec<D>>
+HWY_INLINE V quantize_vector(D d, V value, const Scale<double>& scale, Q base, Q* codes) {
+  const hn::RebindToSigned<D> di;
+  const hn::RebindToUnsigned<D> du;
   const auto limit = hn::Set(d, sizeof(Q) == 4 ? kNarrowLimit : kWideLimit);
   const auto magic = hn::Set(d, kMagic);
-  const auto value = hn::LoadU(d, values);
   const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
   const auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
   if constexpr (sizeof(Q) == 4) {
-    const hn::Rebind<uint32_t, decltype(d)> du32;
+    const hn::Rebind<uint32_t, D> du32;
     const auto q = hn::TruncateTo(du32, hn::BitCast(du, shifted));
     hn::StoreU(hn::Sub(q, hn::Set(du32, static_cast<uint32_t>(base))), du32,
                reinterpret_cast<uint32_t*>(codes));
   } else {
     hn::StoreU(hn::Sub(hn::BitCast(di, shifted), hn::Set(di, magic_plus(base))), di, codes);
   }
-  account<double>(hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step)), value,
-                  hn::Set(d, scale.bound), total);
+  return hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step));
+}
+
+template <class T, class Q>
+HWY_INLINE void step(const T* values, const Scale<T>& scale, Q base, Q* codes,
+                     Accumulator<T>& total) {
+  const hn::ScalableTag<T> d;
+  const auto value = hn::LoadU(d, values);
+  account<T>(quantize_vector(d, value, scale, base, codes), value, hn::Set(d, scale.bound), total);
 }
 
 template <class T, class Q>
@@ -101,18 +104,53 @@ RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scal
     step(values + i, scale, base, codes + i, even);
     step(values + i + lanes, scale, base, codes + i + lanes, odd);
   }
-  for (; i < count; i += lanes) {
-    const size_t rest = count - i < lanes ? count - i : lanes;
+  if (i + lanes <= count) {
+    step(values + i, scale, base, codes + i, even);
+    i += lanes;
+  }
+  if (i < count && count >= lanes) {
+    // The last vector again covers values that are done: the same codes and errors.
+    step(values + count - lanes, scale, base, codes + count - lanes, odd);
+  } else if (i < count) {
     T padded[hn::MaxLanes(d)] = {};
     Q padded_codes[hn::MaxLanes(d)];
-    std::memcpy(padded, values + i, rest * sizeof(T));
+    std::memcpy(padded, values, count * sizeof(T));
     step(padded, scale, base, padded_codes, even);
-    std::memcpy(codes + i, padded_codes, rest * sizeof(Q));
+    std::memcpy(codes, padded_codes, count * sizeof(Q));
   }
   RowOutcome<T> outcome;
   outcome.within = hn::AllTrue(d, hn::And(even.within, odd.within));
   outcome.max_error = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.max_error, odd.max_error)));
   return outcome;
+}
+
+template <class T, class Q>
+T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
+       uint64_t* HWY_RESTRICT bits) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto bound = hn::Set(d, scale.bound);
+  const auto fills = hn::Set(d, fill);
+  auto max_error = hn::Zero(d);
+  for (size_t w = 0; w < (count + 63) / 64; ++w) bits[w] = 0;
+  T padded[hn::MaxLanes(d)] = {};
+  Q codes[hn::MaxLanes(d)];
+  for (size_t i = 0; i < count; i += lanes) {
+    const size_t rest = count - i;
+    if (rest < lanes) std::memcpy(padded, values + i, rest * sizeof(T));
+    const auto value = hn::LoadU(d, rest < lanes ? padded : values + i);
+    const auto decoded = quantize_vector(d, value, scale, Q{0}, codes);
+    const auto error = hn::Abs(hn::Sub(decoded, value));
+    const auto good = hn::And(hn::Le(error, bound), hn::Not(hn::Eq(value, fills)));
+    max_error = hn::Max(max_error, hn::IfThenElseZero(good, error));
+    uint8_t mask[8] = {};
+    hn::StoreMaskBits(d, hn::Not(good), mask);
+    uint64_t word = 0;
+    std::memcpy(&word, mask, sizeof word);
+    if (rest < lanes) word &= (uint64_t{1} << rest) - 1;
+    bits[i / 64] |= word << (i % 64);
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, max_error));
 }
 
 HWY_INLINE void restore(const int32_t* codes, float step, int32_t base, float* values) {
@@ -146,48 +184,46 @@ void dequantize(const Q* HWY_RESTRICT codes, size_t count, T step, Q base, T* HW
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) restore(codes + i, step, base, values + i);
-  if (i < count) {
+  if (i < count && count >= lanes) {
+    restore(codes + count - lanes, step, base, values + count - lanes);
+  } else if (i < count) {
     Q padded[hn::MaxLanes(d)] = {};
     T padded_values[hn::MaxLanes(d)];
-    std::memcpy(padded, codes + i, (count - i) * sizeof(Q));
+    std::memcpy(padded, codes, count * sizeof(Q));
     restore(padded, step, base, padded_values);
-    std::memcpy(values + i, padded_values, (count - i) * sizeof(T));
+    std::memcpy(values, padded_values, count * sizeof(T));
   }
 }
 
 template <class T>
-bool widen(const T* HWY_RESTRICT values, size_t count, T* low, T* high) {
+void widen(const T* HWY_RESTRICT values, size_t count, T fill, T* low, T* high) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   const auto largest = hn::Set(d, hwy::HighestValue<T>());
-  auto low0 = hn::Set(d, *low), high0 = hn::Set(d, *high);
-  auto low1 = low0, high1 = high0;
-  auto finite = hn::Eq(hn::Zero(d), hn::Zero(d));
+  const auto fills = hn::Set(d, fill);
+  struct Range {
+    hn::Vec<decltype(d)> low, high;
+  };
+  Range even{hn::Set(d, *low), hn::Set(d, *high)};
+  Range odd = even;
+  const auto take = [&](hn::Vec<decltype(d)> v, Range& range) HWY_ATTR {
+    const auto counts = hn::And(hn::Le(hn::Abs(v), largest), hn::Not(hn::Eq(v, fills)));
+    range.low = hn::Min(range.low, hn::IfThenElse(counts, v, range.low));
+    range.high = hn::Max(range.high, hn::IfThenElse(counts, v, range.high));
+  };
   size_t i = 0;
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    const auto a = hn::LoadU(d, values + i);
-    const auto b = hn::LoadU(d, values + i + lanes);
-    finite = hn::And(finite, hn::And(hn::Le(hn::Abs(a), largest), hn::Le(hn::Abs(b), largest)));
-    low0 = hn::Min(low0, a);
-    high0 = hn::Max(high0, a);
-    low1 = hn::Min(low1, b);
-    high1 = hn::Max(high1, b);
+    take(hn::LoadU(d, values + i), even);
+    take(hn::LoadU(d, values + i + lanes), odd);
   }
-  for (; i < count; ++i) {
-    const auto a = hn::Set(d, values[i]);
-    finite = hn::And(finite, hn::Le(hn::Abs(a), largest));
-    low0 = hn::Min(low0, a);
-    high0 = hn::Max(high0, a);
-  }
-  if (!hn::AllTrue(d, finite)) return false;
-  *low = hn::GetLane(hn::MinOfLanes(d, hn::Min(low0, low1)));
-  *high = hn::GetLane(hn::MaxOfLanes(d, hn::Max(high0, high1)));
-  return true;
+  for (; i < count; ++i) take(hn::Set(d, values[i]), even);
+  *low = hn::GetLane(hn::MinOfLanes(d, hn::Min(even.low, odd.low)));
+  *high = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.high, odd.high)));
 }
 
 template <class T, class Q>
 const Kernels<T, Q>& table() {
-  static constexpr Kernels<T, Q> kernels{quantize<T, Q>, dequantize<T, Q>};
+  static constexpr Kernels<T, Q> kernels{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>};
   return kernels;
 }
 
