@@ -142,7 +142,8 @@ enum class Pipeline : std::uint8_t {
   shuffle = 3,    // lossless: differences of the bit patterns, byte planes, zstd
   lorenzo = 4,    // cuSZ: quantise, differences along the axes, canonical Huffman
   blockpack = 5,  // quantise, differences, bit planes of small blocks: speed of memory
-  ceresz = 6,     // CereSZ as published: independent blocks of 32
+  ceresz = 6,     // CereSZ as published: independent blocks of 32, one-byte headers
+  ceresz4 = 7,    // the same with the four-byte headers of the paper
 };
 FIRN_API const char* name_of(Pipeline pipeline);
 FIRN_API const char* name_of(Preset preset);

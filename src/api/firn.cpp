@@ -41,7 +41,7 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::automatic, "auto"},    {Pipeline::raw, "raw"},
     {Pipeline::constant, "constant"}, {Pipeline::shuffle, "shuffle"},
     {Pipeline::lorenzo, "lorenzo"},   {Pipeline::blockpack, "blockpack"},
-    {Pipeline::ceresz, "ceresz"},
+    {Pipeline::ceresz, "ceresz"},     {Pipeline::ceresz4, "ceresz4"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
 constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr"};

@@ -78,7 +78,7 @@ int token_of(Q residual, int shift) {
   if (size > 4095) return kEscapeToken;
   int token = static_cast<int>(size);
   if (token >= kDirectTokens) {
-    const int exponent = std::bit_width(size) - 1;
+    const int exponent = static_cast<int>(std::bit_width(size)) - 1;
     token = kDirectTokens + 2 * (exponent - 4) + static_cast<int>(size >> (exponent - 1) & 1);
   }
   return high < 0 ? -token : token;
@@ -128,7 +128,7 @@ void encode_group(RansWriter& writer, const Q* residuals, const Cell* cells, std
     if (coded[lane] != kEscapeToken) continue;
     const Q high = high_part(residuals[lane], writer.shifts.shift[cells[lane] / kTokenCount]);
     const std::uint64_t value = std::uint64_t{magnitude(high)} + 1;
-    const int length = std::bit_width(value) - 1;
+    const int length = static_cast<int>(std::bit_width(value)) - 1;
     // The sign above the bits of value below its first; written from the top piece down.
     const std::uint64_t body = (value ^ std::uint64_t{1} << length);
     std::uint32_t& state = writer.states[lane];
@@ -255,7 +255,7 @@ bool decode_piece(RansReader& reader, const std::uint8_t* contexts, std::size_t 
 
 struct ContextChoice {
   std::uint8_t descriptor;  // a member of the family or kStoredTable
-  std::uint64_t cost;       // 1/256 bit, without the raw bits
+  std::uint64_t cost;       // 1/kCostPerBit, without the raw bits
   StoredTable table;        // this and the next for kStoredTable only
   Frequencies frequencies;
 };
@@ -295,15 +295,15 @@ ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t tot
     }
   }
   // A table takes 10 to 40 bytes and rarely saves more than a tenth.
-  if (choice.cost < 1200 * 256) return choice;
+  if (choice.cost < 1200 * kCostPerBit) return choice;
   for (const bool symmetric : {true, false}) {
     const StoredTable table = fit_stored_table(counts, total, last, symmetric);
     Frequencies frequencies;
     if (!stored_table_frequencies(table, frequencies)) continue;
     TokenCosts costs;
     build_token_costs(frequencies, costs);
-    const std::uint64_t cost =
-        cost_of(counts, costs, last) + static_cast<std::uint64_t>(stored_table_bits(table)) * 256;
+    const std::uint64_t cost = cost_of(counts, costs, last) +
+                               static_cast<std::uint64_t>(stored_table_bits(table)) * kCostPerBit;
     if (cost < choice.cost) {
       choice.cost = cost;
       choice.descriptor = kStoredTable;
@@ -326,7 +326,9 @@ void count_cells(const Cell* cells, std::size_t count, std::uint32_t* even, std:
   for (; i < count; ++i) ++even[cells[i]];
 }
 
+// By context in the sample: magnitudes by width (0 to 64), then residuals modulo 4.
 constexpr int kWidths = 65;
+constexpr int kSampleBins = kWidths + 4;
 
 // The shift of each context, from the median magnitude of a sample: it brings that below 4.
 template <class Q>
@@ -334,24 +336,30 @@ void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
                    std::uint32_t* histogram, ContextShifts& shifts) {
   constexpr std::size_t kSampleGroups = 256;
   std::memset(histogram, 0,
-              sizeof *histogram * kWidths * static_cast<std::size_t>(shifts.context_count));
+              sizeof *histogram * kSampleBins * static_cast<std::size_t>(shifts.context_count));
   const std::size_t step = std::max<std::size_t>(1, count / (kSampleGroups * kRansGroup));
   for (std::size_t group = 0; group < count; group += step * kRansGroup) {
     const std::size_t end = std::min(count, group + kRansGroup);
     for (std::size_t i = group; i < end; ++i) {
-      ++histogram[contexts[i] * kWidths + std::bit_width(magnitude(residuals[i]))];
+      std::uint32_t* bins = histogram + contexts[i] * kSampleBins;
+      ++bins[std::bit_width(magnitude(residuals[i]))];
+      ++bins[kWidths + (residuals[i] & 3)];
     }
   }
   // A context that the sample missed takes the shift of the one below it.
   int shift = 0;
   for (int c = 0; c < shifts.context_count; ++c) {
-    const std::uint32_t* widths = histogram + c * kWidths;
+    const std::uint32_t* widths = histogram + c * kSampleBins;
     std::uint32_t total = 0;
     for (int width = 0; width < kWidths; ++width) total += widths[width];
     if (total > 0) {
       int width = 0;
       for (std::uint32_t seen = widths[0]; 2 * seen < total; seen += widths[width]) ++width;
       shift = std::max(0, width - 2);
+      // Low bits that are not even (integers in disguise) are worth a token.
+      const std::uint32_t* modulo = widths + kWidths;
+      const bool uneven = 5 * *std::max_element(modulo, modulo + 4) > 2 * total && total >= 256;
+      if (uneven && shift <= 2) shift = 0;
     }
     shifts.shift[c] = static_cast<std::uint8_t>(shift);
     shifts.max = std::max(shifts.max, shift);
@@ -371,7 +379,7 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
   writer.shifts.context_count = context_count;
   // Two histograms in turn, so that equal neighbours do not wait for each other.
   const std::size_t size = static_cast<std::size_t>(context_count) * kTokenCount;
-  std::uint32_t* counts = histogram_.reserve(2 * (kTokenCount + 1) * kMaxContexts);
+  std::uint32_t* counts = histogram_.reserve(2 * kSampleBins * kMaxContexts);
   choose_shifts(residuals, contexts, count, counts, writer.shifts);
   Cell* cells = cells_.reserve(count);
   kernels.tokenize(residuals, contexts, writer.shifts, count, cells);
@@ -403,9 +411,9 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
     } else {
       tables[c] = members.encode[choice.descriptor];
     }
-    cost += choice.cost + total * shift * 256;
+    cost += choice.cost + total * shift * kCostPerBit;
   }
-  writer.lanes = lanes_for(cost / (8 * 256));
+  writer.lanes = lanes_for(cost / (8 * kCostPerBit));
   out[0] = static_cast<std::uint8_t>(std::countr_zero(writer.lanes));
 
   // Words from the end of `out` down, then moved behind the head.

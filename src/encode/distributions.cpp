@@ -18,6 +18,7 @@ struct Member {
 };
 
 constexpr std::array<Member, kFamilySize> kMembers = {{
+    {0, 0},  // no weights: zero or an escape
     {1, 490983}, {1, 473079}, {1, 455535}, {1, 438369}, {1, 421595}, {1, 405228}, {1, 389278},
     {1, 373754}, {1, 358662}, {1, 344004}, {1, 329779}, {1, 315982}, {1, 302606}, {1, 289638},
     {1, 277063}, {1, 264863}, {1, 253017}, {1, 241500}, {1, 230285}, {1, 219344}, {1, 208647},
@@ -71,6 +72,12 @@ double class_weight(const Member& member, int magnitude_token) {
 }
 
 Frequencies member_frequencies(const Member& member) {
+  if (member.quarters == 0) {
+    Frequencies frequencies{};
+    frequencies[token_index(kEscapeToken)] = 1;
+    frequencies[token_index(0)] = kProbabilityScale - 1;
+    return frequencies;
+  }
   std::array<double, kMaxToken + 2> weight;
   for (int token = 0; token <= kMaxToken + 1; ++token) weight[token] = class_weight(member, token);
   double total = weight[0];
@@ -101,12 +108,12 @@ Frequencies member_frequencies(const Member& member) {
 
 int bit_length(std::uint32_t value) { return static_cast<int>(std::bit_width(value)); }
 
-// 256 * log2(value), rounded down, by squaring a 1.31 fixed-point number eight times.
-std::uint32_t log2_in_256ths(std::uint32_t value) {
+// kCostPerBit * log2(value), rounded down, by squaring a 1.31 fixed-point number eleven times.
+std::uint32_t scaled_log2(std::uint32_t value) {
   const int exponent = bit_length(value) - 1;
   std::uint64_t x = static_cast<std::uint64_t>(value) << (31 - exponent);
   std::uint32_t result = static_cast<std::uint32_t>(exponent);
-  for (int bit = 0; bit < 8; ++bit) {
+  for (int bit = 1; bit < kCostPerBit; bit *= 2) {
     x = (x * x) >> 31;
     result <<= 1;
     if (x >= (std::uint64_t{1} << 32)) {
@@ -121,7 +128,7 @@ std::uint16_t cost_of_frequency(std::uint32_t frequency) {
   static const auto costs = [] {
     std::array<std::uint16_t, kProbabilityScale> table{};
     for (std::uint32_t f = 1; f < kProbabilityScale; ++f) {
-      table[f] = static_cast<std::uint16_t>(kProbabilityBits * 256 - log2_in_256ths(f));
+      table[f] = static_cast<std::uint16_t>(kProbabilityBits * kCostPerBit - scaled_log2(f));
     }
     return table;
   }();
@@ -215,7 +222,8 @@ void build_token_costs(const Frequencies& frequencies, TokenCosts& costs) {
       const int token = index - 32 < 0 ? 32 - index : index - 32;
       // An escape writes 6 bits of length, a sign, and the bits of magnitude + 1 below its first.
       const int length = bit_length(first_magnitude(token) + 1) - 1;
-      costs[index] = static_cast<std::uint16_t>(escape + (7 + length - extra_bits(token)) * 256);
+      costs[index] =
+          static_cast<std::uint16_t>(escape + (7 + length - extra_bits(token)) * kCostPerBit);
     }
   }
 }
@@ -231,7 +239,9 @@ StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, i
     if (table.symmetric && token > 0) count = (count + counts[token_index(-token)] + 1) / 2;
     const std::uint64_t weight = (count * kProbabilityScale + total / 2) / total;
     table.codes[i] = static_cast<std::uint8_t>(
-        count == 0 && i > 0 ? 0 : code_of_weight(std::max<std::uint32_t>(1, weight)));
+        count == 0 && i > 0
+            ? 0
+            : code_of_weight(std::max<std::uint32_t>(1, static_cast<std::uint32_t>(weight))));
   }
   return table;
 }

@@ -43,7 +43,7 @@ using DecodeSlot = std::uint32_t;
 using DecodeSlots = std::array<DecodeSlot, kProbabilityScale>;
 
 // state -> state + bias + complement * ((state * reciprocal) >> 32 >> shift), exact below 2^31.
-struct EncodeToken {
+struct alignas(8) EncodeToken {
   std::uint32_t reciprocal;
   std::uint32_t packed;  // bits 0-12 bias, 13-24 complement, 25-28 shift, 29 and 31 as below
 };
@@ -51,7 +51,9 @@ using EncodeTokens = std::array<EncodeToken, kTokenCount>;
 inline constexpr std::uint32_t kTokenHasExtraBits = 1u << 29;  // a class or the escape
 inline constexpr std::uint32_t kTokenAbsent = 1u << 31;
 
-// What each token costs, in 1/256 bit; an absent one pays for its escape instead of extra bits.
+// What each token costs, in 1/2048 bit; an absent one pays for its escape instead of extra bits.
+// So fine that the narrowest members differ, so coarse that an escape (30 bits) fits 16 bits.
+inline constexpr int kCostPerBit = 2048;
 using TokenCosts = std::array<std::uint16_t, kTokenCount>;
 
 void build_decode_slots(const Frequencies& frequencies, DecodeSlots& slots);
@@ -74,8 +76,6 @@ struct StoredTable {
   }
 };
 
-inline constexpr std::size_t kMaxStoredTableBytes = 512;
-
 // The table for these counts (by token index, not beyond +-last), whose sum is total > 0.
 StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, int last,
                              bool symmetric);
@@ -86,7 +86,7 @@ bool read_stored_table(ByteReader& in, StoredTable& table);
 // Scales the weights to frequencies that sum to 2^kProbabilityBits. False when they cannot.
 bool stored_table_frequencies(const StoredTable& table, Frequencies& frequencies);
 
-inline constexpr int kFamilySize = 106;
+inline constexpr int kFamilySize = 107;
 
 struct Family {
   std::array<Frequencies, kFamilySize> frequencies;

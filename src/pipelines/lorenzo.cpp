@@ -319,16 +319,4 @@ template bool decode_lorenzo(std::span<const std::uint8_t>, const Parameters&, c
 template bool decode_lorenzo(std::span<const std::uint8_t>, const Parameters&, const Box<double>&,
                              Workspace&);
 
-std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank) {
-  ByteReader in(payload);
-  const unsigned flags = in.read<std::uint8_t>();
-  Orders orders{};
-  if (!unpack_orders(in.read<std::uint8_t>(), rank, &orders)) return "damaged";
-  std::string text = "orders ";
-  for (int k = 0; k < rank; ++k) text += static_cast<char>('0' + orders[k]);
-  if ((flags & format::kWideCodes) != 0) text += ", 64-bit codes";
-  if ((flags & format::kHasExactPoints) != 0) text += ", exact points";
-  return text;
-}
-
 }  // namespace firn::pipelines

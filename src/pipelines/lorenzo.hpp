@@ -14,6 +14,5 @@ template <class T>
 bool decode_lorenzo(std::span<const std::uint8_t> payload, const Parameters& parameters,
                     const Box<T>& chunk, Workspace& workspace);
 std::size_t lorenzo_capacity(std::size_t count, std::size_t value_bytes);
-std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank);
 
 }  // namespace firn::pipelines

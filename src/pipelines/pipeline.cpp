@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "encode/lossless.hpp"
+#include "pipelines/blockpack.hpp"
 #include "pipelines/lorenzo.hpp"
+#include "pipelines/quantized_chunk.hpp"
 #include "pipelines/shuffle.hpp"
 
 namespace firn::pipelines {
@@ -67,7 +69,8 @@ void decode_values(const std::uint8_t* from, std::size_t step, const Box<T>& chu
 
 std::size_t payload_capacity(std::size_t count, Type type) {
   const std::size_t bytes = size_of(type);
-  return std::max(lorenzo_capacity(count, bytes), encode::Lossless::capacity(count * bytes) + 16);
+  return std::max({lorenzo_capacity(count, bytes), blockpack_payload_capacity(count, bytes),
+                   encode::Lossless::capacity(count * bytes) + 16});
 }
 
 template <class T>
@@ -81,6 +84,13 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
     switch (parameters.pipeline) {
       case Pipeline::lorenzo:
         done = encode_lorenzo(chunk, parameters, workspace, out, &encoded);
+        break;
+      case Pipeline::blockpack:
+        done = encode_blockpack(chunk, parameters, workspace, out, &encoded);
+        break;
+      case Pipeline::ceresz:
+      case Pipeline::ceresz4:
+        done = encode_ceresz(parameters.pipeline, chunk, parameters, workspace, out, &encoded);
         break;
       default:
         break;
@@ -115,6 +125,12 @@ bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Para
       return decode_shuffle(payload, chunk, workspace);
     case Pipeline::lorenzo:
       return parameters.bound_abs > 0 && decode_lorenzo(payload, parameters, chunk, workspace);
+    case Pipeline::blockpack:
+      return parameters.bound_abs > 0 && decode_blockpack(payload, parameters, chunk, workspace);
+    case Pipeline::ceresz:
+    case Pipeline::ceresz4:
+      return parameters.bound_abs > 0 &&
+             decode_ceresz(pipeline, payload, parameters, chunk, workspace);
     default:
       return false;
   }
@@ -127,7 +143,8 @@ template bool decode(Pipeline, std::span<const std::uint8_t>, const Parameters&,
 std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank) {
   switch (pipeline) {
     case Pipeline::lorenzo:
-      return describe_lorenzo(payload, rank);
+    case Pipeline::blockpack:
+      return describe_head(payload, rank);
     default:
       return {};
   }

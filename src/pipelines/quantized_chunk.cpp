@@ -160,19 +160,6 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
 }
 
 template <class Q>
-std::uint64_t estimate_cost(const Q* residuals, std::size_t count) {
-  // A float's exponent and the top 7 bits of its mantissa are log2 in units of 1/128.
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Q r = residuals[i];
-    const auto magnitude =
-        static_cast<float>(r < 0 ? -static_cast<double>(r) : static_cast<double>(r));
-    total += (std::bit_cast<std::uint32_t>(2 * magnitude + 1) >> 16) - (127u << 7);
-  }
-  return total;
-}
-
-template <class Q>
 Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents& extents,
                      int max_lags, Workspace& workspace) {
   constexpr std::size_t kPieces = 8, kPiece = 256;
@@ -185,14 +172,14 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
       for (std::size_t i = 0; i < count; i += kPiece) {
         const std::size_t length = std::min(kPiece, count - i);
         kernels.difference(codes + i, length, lags, residuals);
-        cost += estimate_cost(residuals, length);
+        cost += kernels.cost(residuals, length);
       }
       return cost;
     }
     for (std::size_t piece = 0; piece < kPieces; ++piece) {
       const std::size_t begin = (count - kPiece) * (2 * piece + 1) / (2 * kPieces);
       kernels.difference(codes + begin, kPiece, lags, residuals);
-      cost += estimate_cost(residuals, kPiece);
+      cost += kernels.cost(residuals, kPiece);
     }
     return cost;
   };
@@ -297,6 +284,18 @@ bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::si
   return true;
 }
 
+std::string describe_head(std::span<const std::uint8_t> payload, int rank) {
+  ByteReader in(payload);
+  const unsigned flags = in.read<std::uint8_t>();
+  Orders orders{};
+  if (!unpack_orders(in.read<std::uint8_t>(), rank, &orders)) return "damaged";
+  std::string text = "orders ";
+  for (int k = 0; k < rank; ++k) text += static_cast<char>('0' + orders[k]);
+  if ((flags & format::kWideCodes) != 0) text += ", 64-bit codes";
+  if ((flags & format::kHasExactPoints) != 0) text += ", exact points";
+  return text;
+}
+
 #define FIRN_INSTANTIATE(T, Q)                                                                \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
                                           QuantizedChunk<T, Q>*);                             \
@@ -305,8 +304,6 @@ FIRN_INSTANTIATE(float, std::int32_t)
 FIRN_INSTANTIATE(double, std::int32_t)
 FIRN_INSTANTIATE(double, std::int64_t)
 #undef FIRN_INSTANTIATE
-template std::uint64_t estimate_cost(const std::int32_t*, std::size_t);
-template std::uint64_t estimate_cost(const std::int64_t*, std::size_t);
 template Orders choose_orders(const std::int32_t*, std::size_t, int, const Extents&, int,
                               Workspace&);
 template Orders choose_orders(const std::int64_t*, std::size_t, int, const Extents&, int,

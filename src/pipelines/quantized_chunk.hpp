@@ -48,11 +48,6 @@ template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result);
 
-// Estimated bits (in 1/128) of `count` residuals: the sum of log2(2 |r| + 1), linear between
-// powers of two. Integer arithmetic and one correctly rounded conversion: the same everywhere.
-template <class Q>
-std::uint64_t estimate_cost(const Q* residuals, std::size_t count);
-
 // The orders of least estimated cost on a sample of the chunk, from those with at most
 // `max_lags` lags.
 template <class Q>
@@ -83,5 +78,7 @@ void write_payload_head(const PayloadHead& head, int rank,
 bool read_payload_head(ByteReader& in, int rank, const std::array<std::size_t, kMaxRank>& extents,
                        std::size_t value_bytes, std::size_t count, Workspace& workspace,
                        PayloadHead* head);
+// The head in words.
+std::string describe_head(std::span<const std::uint8_t> payload, int rank);
 
 }  // namespace firn::pipelines

@@ -16,6 +16,7 @@ namespace {
 // Values in a chunk: large enough for the tables of a book to vanish, small enough for a core's
 // caches and for reading a region.
 constexpr std::uint64_t kChunkValues = std::uint64_t{1} << 18;
+constexpr std::uint64_t kSlabValues = std::uint64_t{1} << 16;
 
 std::string text_of(double value) {
   char text[32];
@@ -47,7 +48,13 @@ Status check_bound(const Bound& bound) {
 
 Pipeline pipeline_of(const Options& options) {
   if (options.pipeline != Pipeline::automatic) return options.pipeline;
-  return Pipeline::lorenzo;
+  return options.preset == Preset::fast ? Pipeline::blockpack : Pipeline::lorenzo;
+}
+
+// `blockpack` reads and writes memory in order, in pieces that fit a core's second-level cache.
+Shape chunk_for(Pipeline pipeline, const Shape& shape) {
+  return pipeline == Pipeline::blockpack ? choose_slab(shape, kSlabValues)
+                                         : choose_chunk(shape, kChunkValues);
 }
 
 // The array's pieces for a pass that only reads: its memory in order when it is contiguous.
@@ -274,7 +281,7 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
     if (shape.rank < 1 || shape.rank > kMaxRank)
       chunk = shape;
     else
-      chunk = choose_chunk(shape, kChunkValues);
+      chunk = chunk_for(plan.parameters.pipeline, shape);
   } else {
     for (int k = 0; k < std::min(chunk.rank, shape.rank); ++k) {
       if (chunk.extents[k] == 0) return bad("a chunk extent is 0");

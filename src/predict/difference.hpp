@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -51,12 +52,22 @@ struct Kernels {
   // The inverse: codes[0, count) from residuals[0, count) and the codes before them. May be
   // called piece by piece with the same carry. residuals may be overwritten.
   void (*reconstruct)(Q* residuals, std::size_t count, const Lags& lags, Carry<Q>& carry, Q* codes);
+  // Estimated bits (in 1/128) of residuals: the sum of log2(2 |r| + 1), linear between powers of
+  // two, by integer arithmetic on a correctly rounded conversion: the same everywhere.
+  std::uint64_t (*cost)(const Q* residuals, std::size_t count);
   // Gives codes whose bit is set the value that makes their residual 0, in order.
   void (*fill)(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bits);
 };
 
 template <class Q>
 const Kernels<Q>& kernels(simd::Target target);
+
+// Estimated bits of one residual, in 1/128: what Kernels::cost sums.
+inline std::uint32_t residual_cost(float residual) {
+  // A float's exponent and the top 7 bits of its mantissa are log2 in units of 1/128.
+  return (std::bit_cast<std::uint32_t>(2 * (residual < 0 ? -residual : residual) + 1) >> 16) -
+         (127u << 7);
+}
 
 // The residual's prediction at codes[0]: what its code would be for a residual of 0.
 template <class Q>

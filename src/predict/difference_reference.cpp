@@ -47,6 +47,13 @@ void reconstruct(Q* residuals, std::size_t count, const Lags& lags, Carry<Q>&, Q
 }
 
 template <class Q>
+std::uint64_t cost(const Q* residuals, std::size_t count) {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < count; ++i) total += residual_cost(static_cast<float>(residuals[i]));
+  return total;
+}
+
+template <class Q>
 void fill(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bits) {
   for (std::size_t i = 0; i < count; ++i) {
     if (bits[i / 64] >> i % 64 & 1) codes[i] = predict_one(codes + i, lags);
@@ -55,7 +62,7 @@ void fill(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bi
 
 template <class Q>
 const Kernels<Q>& kernels() {
-  static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>, fill<Q>};
+  static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
   return table;
 }
 template const Kernels<std::int32_t>& kernels();

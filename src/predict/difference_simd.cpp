@@ -76,7 +76,30 @@ void difference(const Q* codes, size_t count, const Lags& lags, Q* residuals) {
   }
 }
 
-// Inclusive prefix sum of a vector, and in `total` its last lane in every lane.
+// Inclusive prefix sum of a vector, and in `total` its last lane in every lane. Vectors of 128
+// bits, in which every target can shift lanes, and AVX2's of 256.
+template <class Q>
+using BlockTag = hn::CappedTag<Q, 16 / sizeof(Q)>;
+#if HWY_TARGET == HWY_SCALAR
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V scan(D, V v, V& total) {
+  total = v;
+  return v;
+}
+#else
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V scan(D d, V v, V& total) {
+  constexpr int kLast = static_cast<int>(hn::MaxLanes(D())) - 1;
+  v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    v = hn::Add(v, hn::ShiftLeftLanes<2>(d, v));
+    total = hn::Broadcast<kLast>(v);
+  } else {
+    total = hn::InterleaveUpper(d, v, v);
+  }
+  return v;
+}
+#endif
 #if HWY_TARGET == HWY_AVX2
 HWY_INLINE hn::Vec256<int32_t> scan(hn::Full256<int32_t> d, hn::Vec256<int32_t> v,
                                     hn::Vec256<int32_t>& total) {
@@ -99,43 +122,23 @@ HWY_INLINE hn::Vec256<int64_t> scan(hn::Full256<int64_t> d, hn::Vec256<int64_t> 
 }
 template <class Q>
 using ScanTag = hn::ScalableTag<Q>;
-#elif HWY_TARGET == HWY_SCALAR
-template <class Q>
-using ScanTag = hn::CappedTag<Q, 1>;
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V scan(D, V v, V& total) {
-  total = v;
-  return v;
-}
 #else
-// Blocks of 128 bits, in which every target can shift lanes.
 template <class Q>
-using ScanTag = hn::CappedTag<Q, 16 / sizeof(Q)>;
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V scan(D d, V v, V& total) {
-  constexpr int kLast = static_cast<int>(hn::MaxLanes(D())) - 1;
-  v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
-  if constexpr (sizeof(hn::TFromD<D>) == 4) {
-    v = hn::Add(v, hn::ShiftLeftLanes<2>(d, v));
-    total = hn::Broadcast<kLast>(v);
-  } else {
-    total = hn::InterleaveUpper(d, v, v);
-  }
-  return v;
-}
+using ScanTag = BlockTag<Q>;
 #endif
 
-// kOnes lags of 1 (scans) and kSlow further lags, all of at least a vector.
-template <int kOnes, int kSlow, class Q>
-void reconstruct_n(const Q* HWY_RESTRICT residuals, size_t count, const size_t* slow_lag,
+// kOnes lags of 1 (scans) and kSlow further lags, all of at least a vector of D; values that do not
+// fill a vector, and all of them when D is too long for the lags, one by one.
+template <int kOnes, int kSlow, class D, class Q = hn::TFromD<D>>
+void reconstruct_n(D d, const Q* HWY_RESTRICT residuals, size_t count, const size_t* slow_lag,
                    Carry<Q>& carry, Q* codes) {
   using U = std::make_unsigned_t<Q>;
-  const ScanTag<Q> d;
   const size_t lanes = hn::Lanes(d);
   auto carry0 = hn::Set(d, carry.sum[0]);
   auto carry1 = hn::Set(d, carry.sum[1]);
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  const bool vectors = kSlow == 0 || slow_lag[0] >= lanes;
+  for (; vectors && i + lanes <= count; i += lanes) {
     auto v = hn::LoadU(d, residuals + i);
     auto total = v;
     if constexpr (kOnes >= 1) {
@@ -146,16 +149,14 @@ void reconstruct_n(const Q* HWY_RESTRICT residuals, size_t count, const size_t* 
       v = hn::Add(scan(d, v, total), carry1);
       carry1 = hn::Add(carry1, total);
     }
-    if constexpr (kSlow > 0) {
-      v = hn::Sub(v, combine_known<kSlow, Q>(d, codes + i, slow_lag));
-    }
+    v = hn::Sub(v, combine_known<kSlow, Q>(d, codes + i, slow_lag));
     hn::StoreU(v, d, codes + i);
   }
   carry.sum[0] = hn::GetLane(carry0);
   carry.sum[1] = hn::GetLane(carry1);
   for (; i < count; ++i) {
     U v = static_cast<U>(residuals[i]);
-    for (int k = 0; k < kOnes; ++k) {
+    for (size_t k = 0; k < kOnes; ++k) {
       v += static_cast<U>(carry.sum[k]);
       carry.sum[k] = static_cast<Q>(v);
     }
@@ -164,29 +165,16 @@ void reconstruct_n(const Q* HWY_RESTRICT residuals, size_t count, const size_t* 
   }
 }
 
-template <class Q>
-void reconstruct_scalar(const Q* residuals, size_t count, const Lags& lags, Q* codes) {
-  using U = std::make_unsigned_t<Q>;
-  for (size_t i = 0; i < count; ++i) {
-    codes[i] =
-        static_cast<Q>(static_cast<U>(residuals[i]) + static_cast<U>(predict_one(codes + i, lags)));
-  }
-}
-
-template <class Q>
-void reconstruct(Q* residuals, size_t count, const Lags& lags, Carry<Q>& carry, Q* codes) {
+template <class D, class Q = hn::TFromD<D>>
+void reconstruct_with(D d, const Q* residuals, size_t count, const Lags& lags, Carry<Q>& carry,
+                      Q* codes) {
   int ones = 0;
-  while (ones < lags.count && lags.lag[ones] == 1) ++ones;
-  const int slow = lags.count - ones;
+  while (ones < lags.count && lags.lag[static_cast<size_t>(ones)] == 1) ++ones;
   const size_t* slow_lag = lags.lag.data() + ones;
-  const size_t lanes = hn::Lanes(ScanTag<Q>());
-  if (ones > 2 || (slow > 0 && slow_lag[0] < lanes)) {
-    return reconstruct_scalar(residuals, count, lags, codes);
-  }
 #define FIRN_CASE(kOnes, kSlow) \
   case (kOnes)*8 + (kSlow):     \
-    return reconstruct_n<kOnes, kSlow>(residuals, count, slow_lag, carry, codes)
-  switch (ones * 8 + slow) {
+    return reconstruct_n<kOnes, kSlow>(d, residuals, count, slow_lag, carry, codes)
+  switch (ones * 8 + lags.count - ones) {
     FIRN_CASE(0, 0);
     FIRN_CASE(0, 1);
     FIRN_CASE(0, 2);
@@ -201,6 +189,50 @@ void reconstruct(Q* residuals, size_t count, const Lags& lags, Carry<Q>& carry, 
     FIRN_CASE(2, 2);
   }
 #undef FIRN_CASE
+  // Three or four lags of 1: several axes of a single value each. Not worth vectors.
+  using U = std::make_unsigned_t<Q>;
+  for (size_t i = 0; i < count; ++i) {
+    codes[i] =
+        static_cast<Q>(static_cast<U>(residuals[i]) + static_cast<U>(predict_one(codes + i, lags)));
+  }
+}
+
+template <class Q>
+void reconstruct(Q* residuals, size_t count, const Lags& lags, Carry<Q>& carry, Q* codes) {
+  // Short rows (a lag of 4 to 7) still fill vectors of 128 bits.
+  size_t shortest = hn::Lanes(ScanTag<Q>());
+  for (int k = lags.count - 1; k >= 0 && lags.lag[static_cast<size_t>(k)] > 1; --k) {
+    if (lags.lag[static_cast<size_t>(k)] < shortest) shortest = lags.lag[static_cast<size_t>(k)];
+  }
+  if (shortest < hn::Lanes(ScanTag<Q>())) {
+    return reconstruct_with(BlockTag<Q>(), residuals, count, lags, carry, codes);
+  }
+  reconstruct_with(ScanTag<Q>(), residuals, count, lags, carry, codes);
+}
+
+template <class Q>
+uint64_t cost(const Q* HWY_RESTRICT residuals, size_t count) {
+  uint64_t total = 0;
+  size_t i = 0;
+  if constexpr (sizeof(Q) == 4) {
+    const hn::ScalableTag<float> d;
+    const hn::RebindToSigned<decltype(d)> di;
+    const hn::RebindToUnsigned<decltype(d)> du;
+    const size_t lanes = hn::Lanes(d);
+    // A lane stays below 2^31 for 2^18 residuals.
+    auto sums = hn::Zero(du);
+    for (; i + lanes <= count; i += lanes) {
+      const auto magnitude = hn::Abs(hn::ConvertTo(d, hn::LoadU(di, residuals + i)));
+      const auto doubled = hn::Add(hn::Add(magnitude, magnitude), hn::Set(d, 1.0f));
+      sums = hn::Add(sums,
+                     hn::Sub(hn::ShiftRight<16>(hn::BitCast(du, doubled)), hn::Set(du, 127u << 7)));
+    }
+    uint32_t lane[hn::MaxLanes(du)];
+    hn::StoreU(sums, du, lane);
+    for (size_t k = 0; k < lanes; ++k) total += lane[k];
+  }
+  for (; i < count; ++i) total += residual_cost(static_cast<float>(residuals[i]));
+  return total;
 }
 
 // Scalar: each point may depend on the one before.
@@ -235,7 +267,7 @@ void fill(Q* codes, size_t count, const Lags& lags, const uint64_t* bits) {
 
 template <class Q>
 const Kernels<Q>& table() {
-  static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>, fill<Q>};
+  static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
   return kernels;
 }
 

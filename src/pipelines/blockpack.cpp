@@ -1,0 +1,177 @@
+#include "pipelines/blockpack.hpp"
+
+#include <algorithm>
+
+#include "encode/blockpack.hpp"
+#include "encode/ceresz.hpp"
+#include "pipelines/quantized_chunk.hpp"
+
+namespace firn::pipelines {
+namespace {
+
+// Each further lag doubles the loads of a difference; three reach almost all of the ratio.
+constexpr int kMaxLags = 3;
+
+template <class T, class Q>
+QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
+                          Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+  QuantizedChunk<T, Q> quantized;
+  const QuantizeOutcome outcome = quantize_chunk<T, Q>(chunk, parameters, workspace, &quantized);
+  if (outcome != QuantizeOutcome::done) return outcome;
+  PayloadHead head;
+  head.wide = sizeof(Q) == 8;
+  head.base = quantized.base;
+  head.exact_count = quantized.exact_count;
+  head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
+                              kMaxLags, workspace);
+  const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
+  const auto& predict = predict::kernels<Q>(workspace.target);
+  if (head.exact_count != 0) {
+    predict.fill(quantized.codes, quantized.count, lags, workspace.exact_map.words());
+  }
+  ByteWriter writer(out);
+  write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
+  const auto& kernels = encode::blockpack_kernels<Q>(workspace.target);
+  std::uint8_t* next = writer.here();
+  Q residuals[encode::kBlockpackTile];
+  for (std::size_t begin = 0; begin < quantized.count; begin += encode::kBlockpackTile) {
+    const std::size_t length = std::min(encode::kBlockpackTile, quantized.count - begin);
+    predict.difference(quantized.codes + begin, length, lags, residuals);
+    next = kernels.encode(residuals, length, next);
+  }
+  *encoded = {Pipeline::blockpack, static_cast<std::size_t>(next - out), quantized.max_error};
+  return outcome;
+}
+
+template <class T, class Q>
+bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parameters,
+               const Box<T>& chunk, Workspace& workspace) {
+  const std::size_t count = chunk.count();
+  const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
+  const auto& predict = predict::kernels<Q>(workspace.target);
+  const auto& kernels = encode::blockpack_kernels<Q>(workspace.target);
+  Q* codes = reserve_codes<Q>(count, history_room(chunk.rank(), chunk.extents()), workspace);
+  const auto bytes = in.read_rest();
+  const std::uint8_t* next = bytes.data();
+  const std::uint8_t* const end = next + bytes.size();
+  predict::Carry<Q> carry;
+  Q residuals[encode::kBlockpackTile];
+  for (std::size_t begin = 0; begin < count; begin += encode::kBlockpackTile) {
+    const std::size_t length = std::min(encode::kBlockpackTile, count - begin);
+    next = kernels.decode(next, end, residuals, length);
+    if (next == nullptr) return false;
+    predict.reconstruct(residuals, length, lags, carry, codes + begin);
+  }
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), scale.step, head.exact_count, chunk,
+                      workspace);
+  return next == end;
+}
+
+encode::CereszHeader ceresz_header(Pipeline pipeline) {
+  return pipeline == Pipeline::ceresz4 ? encode::CereszHeader::four_bytes
+                                       : encode::CereszHeader::one_byte;
+}
+
+}  // namespace
+
+std::size_t blockpack_payload_capacity(std::size_t count, std::size_t value_bytes) {
+  const std::size_t packed =
+      std::max(encode::blockpack_capacity(count, 8),
+               encode::ceresz_capacity(count, encode::CereszHeader::four_bytes));
+  return payload_head_capacity(count, count * value_bytes) + packed;
+}
+
+template <class T>
+bool encode_blockpack(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+                      std::uint8_t* out, Encoded* encoded) {
+  QuantizeOutcome outcome = encode_as<T, std::int32_t>(chunk, parameters, workspace, out, encoded);
+  if constexpr (sizeof(T) == 8) {
+    if (outcome == QuantizeOutcome::needs_wide) {
+      outcome = encode_as<T, std::int64_t>(chunk, parameters, workspace, out, encoded);
+    }
+  }
+  return outcome == QuantizeOutcome::done;
+}
+
+template <class T>
+bool decode_blockpack(std::span<const std::uint8_t> payload, const Parameters& parameters,
+                      const Box<T>& chunk, Workspace& workspace) {
+  ByteReader in(payload);
+  PayloadHead head;
+  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
+                         &head)) {
+    return false;
+  }
+  if constexpr (sizeof(T) == 8) {
+    if (head.wide) return decode_as<T, std::int64_t>(in, head, parameters, chunk, workspace);
+  }
+  return decode_as<T, std::int32_t>(in, head, parameters, chunk, workspace);
+}
+
+template <class T>
+bool encode_ceresz(Pipeline pipeline, const Box<const T>& chunk, const Parameters& parameters,
+                   Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+  QuantizedChunk<T, std::int32_t> quantized;
+  if (quantize_chunk<T, std::int32_t>(chunk, parameters, workspace, &quantized) !=
+      QuantizeOutcome::done) {
+    return false;
+  }
+  // CereSZ's codes have no base: the first code of a block is the quantised value itself.
+  for (std::size_t i = 0; i < quantized.count; ++i) {
+    quantized.codes[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(quantized.codes[i]) +
+                                                   static_cast<std::uint32_t>(quantized.base));
+  }
+  PayloadHead head;
+  head.exact_count = quantized.exact_count;
+  predict::Lags previous;
+  previous.add(1);
+  if (head.exact_count != 0) {
+    predict::kernels<std::int32_t>(workspace.target)
+        .fill(quantized.codes, quantized.count, previous, workspace.exact_map.words());
+  }
+  ByteWriter writer(out);
+  write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
+  const std::uint8_t* end = encode::ceresz_encode(quantized.codes, quantized.count,
+                                                  ceresz_header(pipeline), writer.here());
+  *encoded = {pipeline, static_cast<std::size_t>(end - out), quantized.max_error};
+  return true;
+}
+
+template <class T>
+bool decode_ceresz(Pipeline pipeline, std::span<const std::uint8_t> payload,
+                   const Parameters& parameters, const Box<T>& chunk, Workspace& workspace) {
+  ByteReader in(payload);
+  PayloadHead head;
+  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
+                         &head) ||
+      head.wide || pack_orders(head.orders) != 0) {
+    return false;
+  }
+  const auto bytes = in.read_rest();
+  std::int32_t* codes = reserve_codes<std::int32_t>(chunk.count(), 0, workspace);
+  const std::uint8_t* end = bytes.data() + bytes.size();
+  if (encode::ceresz_decode(bytes.data(), end, ceresz_header(pipeline), codes, chunk.count()) !=
+      end) {
+    return false;
+  }
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  restore_chunk<T, std::int32_t>(codes, static_cast<std::int32_t>(head.base), scale.step,
+                                 head.exact_count, chunk, workspace);
+  return true;
+}
+
+#define FIRN_INSTANTIATE(T)                                                                       \
+  template bool encode_blockpack(const Box<const T>&, const Parameters&, Workspace&,              \
+                                 std::uint8_t*, Encoded*);                                        \
+  template bool decode_blockpack(std::span<const std::uint8_t>, const Parameters&, const Box<T>&, \
+                                 Workspace&);                                                     \
+  template bool encode_ceresz(Pipeline, const Box<const T>&, const Parameters&, Workspace&,       \
+                              std::uint8_t*, Encoded*);                                           \
+  template bool decode_ceresz(Pipeline, std::span<const std::uint8_t>, const Parameters&,         \
+                              const Box<T>&, Workspace&);
+FIRN_INSTANTIATE(float)
+FIRN_INSTANTIATE(double)
+#undef FIRN_INSTANTIATE
+
+}  // namespace firn::pipelines
