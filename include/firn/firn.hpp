@@ -144,6 +144,7 @@ enum class Pipeline : std::uint8_t {
   blockpack = 5,  // quantise, differences, bit planes of small blocks: speed of memory
   ceresz = 6,     // CereSZ as published: independent blocks of 32, one-byte headers
   ceresz4 = 7,    // the same with the four-byte headers of the paper
+  contexts = 8,   // quantise, differences, rANS whose distributions follow the neighbourhood
 };
 FIRN_API const char* name_of(Pipeline pipeline);
 FIRN_API const char* name_of(Preset preset);

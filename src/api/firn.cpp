@@ -42,6 +42,7 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::constant, "constant"}, {Pipeline::shuffle, "shuffle"},
     {Pipeline::lorenzo, "lorenzo"},   {Pipeline::blockpack, "blockpack"},
     {Pipeline::ceresz, "ceresz"},     {Pipeline::ceresz4, "ceresz4"},
+    {Pipeline::contexts, "contexts"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
 constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr"};

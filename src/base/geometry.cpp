@@ -31,7 +31,7 @@ Status check_shapes(Type type, const Shape& shape, const Shape& chunk) {
   std::uint64_t values = 1;
   for (int k = 0; k < chunk.rank; ++k) {
     const std::uint64_t extent = chunk.extents[k];
-    if (extent == 0 && count != 0) {
+    if (extent == 0 && shape.extents[k] != 0) {
       return Error{ErrorCode::invalid_argument, "a chunk extent is 0"};
     }
     if (extent != 0 && values > format::kMaxChunkValues / extent) {

@@ -62,8 +62,12 @@ std::size_t record_head_bytes(std::uint64_t chunk_raw_bytes) {
 
 std::uint16_t error_units(double max_error, double bound_abs) {
   if (!(max_error > 0) || !(bound_abs > 0)) return 0;
-  const double units = std::ceil(max_error / bound_abs * format::kErrorUnits);
-  return static_cast<std::uint16_t>(units < format::kErrorUnits ? units : format::kErrorUnits);
+  const double quotient = std::ceil(max_error / bound_abs * format::kErrorUnits);
+  auto units =
+      static_cast<std::uint16_t>(quotient < format::kErrorUnits ? quotient : format::kErrorUnits);
+  // The quotient may have been rounded below the edge of its unit.
+  if (units < format::kErrorUnits && error_of_units(units, bound_abs) < max_error) ++units;
+  return units;
 }
 
 double error_of_units(std::uint16_t units, double bound_abs) {

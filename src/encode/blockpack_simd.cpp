@@ -175,7 +175,10 @@ HWY_INLINE void exchange_bits(ByteVector& a, ByteVector& b, uint8_t mask) {
 // In every byte position: bit j of vector i <-> bit i of vector j. Its own inverse.
 HWY_INLINE void transpose_bits(ByteVector* v) {
   for (int i = 0; i < 4; ++i) exchange_bits<4>(v[i], v[i + 4], 0x0F);
-  for (int i = 0; i < 8; i += (i & 1) ? 3 : 1) exchange_bits<2>(v[i], v[i + 2], 0x33);
+  for (int i = 0; i < 8; i += 4) {
+    exchange_bits<2>(v[i], v[i + 2], 0x33);
+    exchange_bits<2>(v[i + 1], v[i + 3], 0x33);
+  }
   for (int i = 0; i < 8; i += 2) exchange_bits<1>(v[i], v[i + 1], 0x55);
 }
 
@@ -323,11 +326,26 @@ HWY_INLINE int make_planes(const int64_t* residuals, Planes& planes) {
   return wide_planes(residuals, planes);
 }
 
+using EightBytes = hn::FixedTag<uint8_t, 8>;
+
 // Stores 8 bytes, of which those that the mask marks come first.
-HWY_INLINE void compress8(const uint8_t* from, unsigned mask, uint8_t* out) {
-  const hn::FixedTag<uint8_t, 8> d;
-  const auto indices = hn::Load(d, kByteShuffles.compress[mask]);
-  hn::StoreU(hn::TableLookupBytes(hn::LoadU(d, from), indices), d, out);
+HWY_INLINE void compress8(hn::Vec<EightBytes> bytes, unsigned mask, uint8_t* out) {
+  const EightBytes d;
+  hn::StoreU(hn::TableLookupBytes(bytes, hn::Load(d, kByteShuffles.compress[mask])), d, out);
+}
+HWY_INLINE void compress8(const uint8_t* bytes, unsigned mask, uint8_t* out) {
+  compress8(hn::LoadU(EightBytes(), bytes), mask, out);
+}
+HWY_INLINE void compress8(uint64_t bytes, unsigned mask, uint8_t* out) {
+  compress8(hn::BitCast(EightBytes(), hn::Set(hn::FixedTag<uint64_t, 1>(), bytes)), mask, out);
+}
+
+// One bit for each byte, set where the byte is not zero.
+HWY_INLINE unsigned nonzero_of_eight(uint64_t bytes) {
+  constexpr uint64_t kLow7 = 0x7F7F7F7F7F7F7F7F;
+  const uint64_t high_bits = (((bytes & kLow7) + kLow7) | bytes) & ~kLow7;
+  // The product gathers bits 7, 15, ... 63 in its top byte.
+  return static_cast<unsigned>((high_bits >> 7) * 0x0102040810204080 >> 56);
 }
 
 template <int kPlanes>
@@ -351,16 +369,18 @@ HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
   // Each of the following steps may write too much, which the next ones overwrite.
   std::memcpy(out, planes.plane, kPlanes * kPlaneBytes);
   out += dense * kPlaneBytes;
-  uint32_t pairs[kPlanes / 8];
-  for (int g = 0; g < kPlanes / 8; ++g) {
-    pairs[g] = nonzero_bytes(reinterpret_cast<const uint8_t*>(planes.mask + dense + 8 * g));
+  // Masks two by two; from 32-bit loads, as a longer one would wait for the stores.
+  uint64_t masks[kPlanes / 2];
+  uint8_t pairs[kPlanes / 2];
+  for (int i = 0; i < kPlanes / 2; ++i) {
+    masks[i] = planes.mask[dense + 2 * i] | uint64_t{planes.mask[dense + 2 * i + 1]} << 32;
+    pairs[i] = static_cast<uint8_t>(nonzero_of_eight(masks[i]));
+    out[i] = pairs[i];
   }
-  std::memcpy(out, pairs, sizeof(pairs));
   out += (sparse + 1) / 2;
   for (int i = 0; i < kPlanes / 2; ++i) {
-    const unsigned pair = pairs[i / 4] >> (8 * (i % 4)) & 0xFF;
-    compress8(reinterpret_cast<const uint8_t*>(planes.mask + dense + 2 * i), pair, out);
-    out += std::popcount(pair);
+    compress8(masks[i], pairs[i], out);
+    out += std::popcount(pairs[i]);
   }
   for (int p = dense; p < width; ++p) {
     const uint32_t mask = planes.mask[p];
@@ -428,11 +448,9 @@ HWY_INLINE void store_plane(D d, hn::Vec<Block> low, hn::Vec<Block> high, uint8_
 template <int kPlanes>
 HWY_INLINE const uint8_t* read_planes(const uint8_t* in, int width, int dense, Planes& planes) {
   const Bytes d;
-  for (int p = 0; p < kPlanes; ++p) {
-    for (size_t j = 0; j < kPlaneBytes; j += hn::Lanes(d)) {
-      const auto keep = hn::Load(d, kKeepPlanes.bytes[kMaxPlanes - dense + p] + j);
-      hn::Store(hn::And(hn::LoadU(d, in + p * kPlaneBytes + j), keep), d, planes.plane[p] + j);
-    }
+  const uint8_t* keep = kKeepPlanes.bytes[kMaxPlanes - dense];
+  for (size_t j = 0; j < kPlanes * kPlaneBytes; j += hn::Lanes(d)) {
+    hn::Store(hn::And(hn::LoadU(d, in + j), hn::Load(d, keep + j)), d, planes.plane[0] + j);
   }
   in += dense * kPlaneBytes;
   const int sparse = width - dense;
@@ -448,8 +466,7 @@ HWY_INLINE const uint8_t* read_planes(const uint8_t* in, int width, int dense, P
   in += (sparse + 1) / 2;
   for (int i = 0; i < kPlanes / 2; ++i) {
     const unsigned pair = pairs[i / 8] >> (8 * (i % 8)) & 0xFF;
-    const hn::FixedTag<uint8_t, 8> d8;
-    hn::Store(expand8(in, pair), d8, reinterpret_cast<uint8_t*>(planes.mask + 2 * i));
+    hn::Store(expand8(in, pair), EightBytes(), reinterpret_cast<uint8_t*>(planes.mask + 2 * i));
     in += std::popcount(pair);
   }
   for (int p = 0; p < sparse; ++p) {
@@ -499,8 +516,16 @@ template <class Narrow, class Q>
 HWY_INLINE void widen(const Narrow* from, Q* residuals) {
   const hn::CappedTag<Q, 32 / sizeof(Q)> d;
   const hn::Rebind<Narrow, decltype(d)> narrow;
-  for (size_t i = 0; i < kSuperblock; i += hn::Lanes(d)) {
-    hn::StoreU(hn::PromoteTo(d, hn::LoadU(narrow, from + i)), d, residuals + i);
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < kSuperblock; i += 4 * lanes) {
+    const auto v0 = hn::PromoteTo(d, hn::LoadU(narrow, from + i));
+    const auto v1 = hn::PromoteTo(d, hn::LoadU(narrow, from + i + lanes));
+    const auto v2 = hn::PromoteTo(d, hn::LoadU(narrow, from + i + 2 * lanes));
+    const auto v3 = hn::PromoteTo(d, hn::LoadU(narrow, from + i + 3 * lanes));
+    hn::StoreU(v0, d, residuals + i);
+    hn::StoreU(v1, d, residuals + i + lanes);
+    hn::StoreU(v2, d, residuals + i + 2 * lanes);
+    hn::StoreU(v3, d, residuals + i + 3 * lanes);
   }
 }
 

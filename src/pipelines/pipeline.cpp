@@ -5,6 +5,7 @@
 
 #include "encode/lossless.hpp"
 #include "pipelines/blockpack.hpp"
+#include "pipelines/contexts.hpp"
 #include "pipelines/lorenzo.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "pipelines/shuffle.hpp"
@@ -70,6 +71,7 @@ void decode_values(const std::uint8_t* from, std::size_t step, const Box<T>& chu
 std::size_t payload_capacity(std::size_t count, Type type) {
   const std::size_t bytes = size_of(type);
   return std::max({lorenzo_capacity(count, bytes), blockpack_payload_capacity(count, bytes),
+                   contexts_capacity(count, bytes),
                    encode::Lossless::capacity(count * bytes) + 16});
 }
 
@@ -87,6 +89,9 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
         break;
       case Pipeline::blockpack:
         done = encode_blockpack(chunk, parameters, workspace, out, &encoded);
+        break;
+      case Pipeline::contexts:
+        done = encode_contexts(chunk, parameters, workspace, out, &encoded);
         break;
       case Pipeline::ceresz:
       case Pipeline::ceresz4:
@@ -127,6 +132,8 @@ bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Para
       return parameters.bound_abs > 0 && decode_lorenzo(payload, parameters, chunk, workspace);
     case Pipeline::blockpack:
       return parameters.bound_abs > 0 && decode_blockpack(payload, parameters, chunk, workspace);
+    case Pipeline::contexts:
+      return parameters.bound_abs > 0 && decode_contexts(payload, parameters, chunk, workspace);
     case Pipeline::ceresz:
     case Pipeline::ceresz4:
       return parameters.bound_abs > 0 &&
@@ -144,6 +151,7 @@ std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, i
   switch (pipeline) {
     case Pipeline::lorenzo:
     case Pipeline::blockpack:
+    case Pipeline::contexts:
       return describe_head(payload, rank);
     default:
       return {};

@@ -8,6 +8,7 @@
 
 #include "base/scratch.hpp"
 #include "base/simd_target.hpp"
+#include "encode/context_rans.hpp"
 #include "encode/exact_points.hpp"
 #include "encode/huffman.hpp"
 #include "encode/lossless.hpp"
@@ -31,6 +32,11 @@ struct Workspace {
   encode::BitMap exact_map;
   ScratchArray<std::uint8_t> exact_bytes;
   encode::ExactPointsScratch exact_scratch;
+
+  encode::ContextRansEncoder rans_encoder;
+  encode::ContextRansDecoder rans_decoder;
+  ScratchArray<std::uint16_t> magnitudes;
+  ScratchArray<std::uint8_t> contexts;
 
   ScratchArray<std::uint16_t> symbols;
   ScratchArray<std::uint32_t> histogram;

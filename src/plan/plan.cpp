@@ -48,13 +48,15 @@ Status check_bound(const Bound& bound) {
 
 Pipeline pipeline_of(const Options& options) {
   if (options.pipeline != Pipeline::automatic) return options.pipeline;
-  return options.preset == Preset::fast ? Pipeline::blockpack : Pipeline::lorenzo;
+  return options.preset == Preset::fast ? Pipeline::blockpack : Pipeline::contexts;
 }
 
-// `blockpack` reads and writes memory in order, in pieces that fit a core's second-level cache.
+// `blockpack` reads and writes memory in order, in pieces that fit a core's second-level cache;
+// CereSZ's blocks follow the array's order.
 Shape chunk_for(Pipeline pipeline, const Shape& shape) {
-  return pipeline == Pipeline::blockpack ? choose_slab(shape, kSlabValues)
-                                         : choose_chunk(shape, kChunkValues);
+  const bool in_order = pipeline == Pipeline::blockpack || pipeline == Pipeline::ceresz ||
+                        pipeline == Pipeline::ceresz4;
+  return in_order ? choose_slab(shape, kSlabValues) : choose_chunk(shape, kChunkValues);
 }
 
 // The array's pieces for a pass that only reads: its memory in order when it is contiguous.

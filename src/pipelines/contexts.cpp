@@ -1,0 +1,168 @@
+#include "pipelines/contexts.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "container/format.hpp"
+#include "encode/context_rans.hpp"
+#include "pipelines/quantized_chunk.hpp"
+#include "predict/contexts.hpp"
+
+namespace firn::pipelines {
+namespace {
+
+// Exact points have a residual of 0 and a context of their own, so they cost next to nothing.
+constexpr std::uint8_t kExactContext = predict::kContextCount;
+
+// Magnitudes with zeroed history before them.
+std::uint16_t* reserve_magnitudes(std::size_t count, const predict::ContextRule& rule,
+                                  Workspace& workspace) {
+  const std::size_t history = (rule.history() + 63) / 64 * 64;
+  std::uint16_t* all = workspace.magnitudes.reserve(history + count + 64);
+  std::memset(all, 0, history * sizeof(std::uint16_t));
+  std::memset(all + history + count, 0, 64 * sizeof(std::uint16_t));
+  return all + history;
+}
+
+// The shift that keeps all but the largest magnitudes of a sample apart.
+template <class Q>
+int choose_shift(const Q* residuals, std::size_t count) {
+  constexpr std::size_t kSamples = 1024;
+  const std::size_t step = std::max<std::size_t>(1, count / kSamples);
+  std::array<std::size_t, 65> of_width{};
+  std::size_t sampled = 0;
+  for (std::size_t i = 0; i < count; i += step, ++sampled) {
+    const auto r = static_cast<std::int64_t>(residuals[i]);
+    const auto bits = static_cast<std::uint64_t>(r);
+    ++of_width[static_cast<std::size_t>(std::bit_width(r < 0 ? ~bits : bits))];
+  }
+  std::size_t above = 0;
+  int width = 64;
+  while (width > 0 && (above += of_width[static_cast<std::size_t>(width)]) * 64 < sampled) --width;
+  return std::max(0, width - 10);  // kMaxMagnitude has 11 bits
+}
+
+void mark_exact(const encode::BitMap& map, std::size_t begin, std::size_t end,
+                std::uint8_t* contexts) {
+  map.for_each(begin, end, [&](std::size_t i) { contexts[i - begin] = kExactContext; });
+}
+
+template <class T, class Q>
+QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
+                          Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+  QuantizedChunk<T, Q> quantized;
+  const QuantizeOutcome outcome = quantize_chunk<T, Q>(chunk, parameters, workspace, &quantized);
+  if (outcome != QuantizeOutcome::done) return outcome;
+  const std::size_t count = quantized.count;
+  PayloadHead head;
+  head.wide = sizeof(Q) == 8;
+  head.base = quantized.base;
+  head.exact_count = quantized.exact_count;
+  head.orders = choose_orders(quantized.codes, count, chunk.rank(), chunk.extents(),
+                              predict::kMaxLags, workspace);
+  const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
+  const auto& predict = predict::kernels<Q>(workspace.target);
+  if (head.exact_count != 0) {
+    predict.fill(quantized.codes, count, lags, workspace.exact_map.words());
+  }
+  Q* residuals = reinterpret_cast<Q*>(workspace.residuals.reserve((count * sizeof(Q) + 7) / 8));
+  predict.difference(quantized.codes, count, lags, residuals);
+
+  const auto rule = predict::context_rule(chunk.rank(), axis_lags(chunk.rank(), chunk.extents()));
+  const auto& kernels = predict::context_kernels<Q>(workspace.target);
+  const int shift = choose_shift(residuals, count);
+  std::uint16_t* magnitudes = reserve_magnitudes(count, rule, workspace);
+  std::uint8_t* contexts = workspace.contexts.reserve(count + 64);
+  kernels.magnitudes(residuals, count, shift, magnitudes);
+  kernels.contexts(magnitudes, count, rule, contexts);
+  if (head.exact_count != 0) mark_exact(workspace.exact_map, 0, count, contexts);
+
+  ByteWriter writer(out);
+  write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
+  writer.write<std::uint8_t>(static_cast<std::uint8_t>(shift));
+  writer.advance(workspace.rans_encoder.encode(residuals, contexts, count, {}, workspace.target,
+                                               writer.here()));
+  *encoded = {Pipeline::contexts, writer.size(), quantized.max_error};
+  return outcome;
+}
+
+template <class T, class Q>
+bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parameters,
+               const Box<T>& chunk, Workspace& workspace) {
+  const std::size_t count = chunk.count();
+  const int shift = in.read<std::uint8_t>();
+  if (!in.ok() || shift >= static_cast<int>(sizeof(Q) * 8)) return false;
+  if (!workspace.rans_decoder.start(in.read_rest(), workspace.target)) return false;
+  const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
+  const auto rule = predict::context_rule(chunk.rank(), axis_lags(chunk.rank(), chunk.extents()));
+  const auto& predict = predict::kernels<Q>(workspace.target);
+  const auto& kernels = predict::context_kernels<Q>(workspace.target);
+  Q* codes = reserve_codes<Q>(count, history_room(chunk.rank(), chunk.extents()), workspace);
+  std::uint16_t* magnitudes = reserve_magnitudes(count, rule, workspace);
+  constexpr std::size_t kMaxPiece = 1024;
+  const std::size_t piece = std::min(kMaxPiece, rule.stride());
+  std::uint8_t contexts[kMaxPiece + 64];
+  Q residuals[kMaxPiece + 64];
+  predict::Carry<Q> carry;
+  for (std::size_t begin = 0; begin < count; begin += piece) {
+    const std::size_t length = std::min(piece, count - begin);
+    kernels.contexts(magnitudes + begin, length, rule, contexts);
+    if (head.exact_count != 0) {
+      mark_exact(workspace.exact_map, begin, begin + length, contexts);
+    }
+    if (!workspace.rans_decoder.decode(contexts, length, residuals)) return false;
+    kernels.magnitudes(residuals, length, shift, magnitudes + begin);
+    predict.reconstruct(residuals, length, lags, carry, codes + begin);
+  }
+  if (!workspace.rans_decoder.finish()) return false;
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), scale.step, head.exact_count, chunk,
+                      workspace);
+  return true;
+}
+
+}  // namespace
+
+std::size_t contexts_capacity(std::size_t count, std::size_t value_bytes) {
+  return payload_head_capacity(count, count * value_bytes) + 16 +
+         encode::context_rans_capacity<std::int64_t>(count);
+}
+
+template <class T>
+bool encode_contexts(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+                     std::uint8_t* out, Encoded* encoded) {
+  QuantizeOutcome outcome = encode_as<T, std::int32_t>(chunk, parameters, workspace, out, encoded);
+  if constexpr (sizeof(T) == 8) {
+    if (outcome == QuantizeOutcome::needs_wide) {
+      outcome = encode_as<T, std::int64_t>(chunk, parameters, workspace, out, encoded);
+    }
+  }
+  return outcome == QuantizeOutcome::done;
+}
+
+template <class T>
+bool decode_contexts(std::span<const std::uint8_t> payload, const Parameters& parameters,
+                     const Box<T>& chunk, Workspace& workspace) {
+  ByteReader in(payload);
+  PayloadHead head;
+  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
+                         &head)) {
+    return false;
+  }
+  if constexpr (sizeof(T) == 8) {
+    if (head.wide) return decode_as<T, std::int64_t>(in, head, parameters, chunk, workspace);
+  }
+  return decode_as<T, std::int32_t>(in, head, parameters, chunk, workspace);
+}
+
+#define FIRN_INSTANTIATE(T)                                                                        \
+  template bool encode_contexts(const Box<const T>&, const Parameters&, Workspace&, std::uint8_t*, \
+                                Encoded*);                                                         \
+  template bool decode_contexts(std::span<const std::uint8_t>, const Parameters&, const Box<T>&,   \
+                                Workspace&);
+FIRN_INSTANTIATE(float)
+FIRN_INSTANTIATE(double)
+#undef FIRN_INSTANTIATE
+
+}  // namespace firn::pipelines
