@@ -71,6 +71,18 @@ class Box {
   std::size_t row_length() const { return row_length_; }
   std::int64_t row_stride() const { return row_stride_; }
 
+  // The box inside this one at `origin`.
+  Box part(const std::array<std::size_t, kMaxRank>& origin,
+           const std::array<std::size_t, kMaxRank>& extents) const {
+    Region region;
+    region.shape.rank = rank_;
+    for (int k = 0; k < rank_; ++k) {
+      region.origin[k] = origin[k];
+      region.shape.extents[k] = extents[k];
+    }
+    return Box(data_, strides_, region);
+  }
+
   // visit(T* row, size_t offset_in_chunk) for each row, in order; stops when it returns false.
   template <class Visit>
   bool for_each_row(Visit visit) const;
@@ -78,6 +90,7 @@ class Box {
  private:
   T* data_;
   int rank_;
+  std::array<std::int64_t, kMaxRank> strides_;
   std::array<std::size_t, kMaxRank> extents_{};
   std::size_t count_ = 1;
   // The same box after joining.
@@ -90,7 +103,7 @@ class Box {
 
 template <class T>
 Box<T>::Box(T* data, const std::array<std::int64_t, kMaxRank>& strides, const Region& region)
-    : data_(data), rank_(region.shape.rank) {
+    : data_(data), rank_(region.shape.rank), strides_(strides) {
   for (int k = 0; k < rank_; ++k) {
     extents_[k] = static_cast<std::size_t>(region.shape.extents[k]);
     count_ *= extents_[k];

@@ -329,25 +329,19 @@ HWY_INLINE int make_planes(const int64_t* residuals, Planes& planes) {
 using EightBytes = hn::FixedTag<uint8_t, 8>;
 
 // Stores 8 bytes, of which those that the mask marks come first.
-HWY_INLINE void compress8(hn::Vec<EightBytes> bytes, unsigned mask, uint8_t* out) {
-  const EightBytes d;
-  hn::StoreU(hn::TableLookupBytes(bytes, hn::Load(d, kByteShuffles.compress[mask])), d, out);
-}
 HWY_INLINE void compress8(const uint8_t* bytes, unsigned mask, uint8_t* out) {
-  compress8(hn::LoadU(EightBytes(), bytes), mask, out);
-}
-HWY_INLINE void compress8(uint64_t bytes, unsigned mask, uint8_t* out) {
-  compress8(hn::BitCast(EightBytes(), hn::Set(hn::FixedTag<uint64_t, 1>(), bytes)), mask, out);
-}
-
-// One bit for each byte, set where the byte is not zero.
-HWY_INLINE unsigned nonzero_of_eight(uint64_t bytes) {
-  constexpr uint64_t kLow7 = 0x7F7F7F7F7F7F7F7F;
-  const uint64_t high_bits = (((bytes & kLow7) + kLow7) | bytes) & ~kLow7;
-  // The product gathers bits 7, 15, ... 63 in its top byte.
-  return static_cast<unsigned>((high_bits >> 7) * 0x0102040810204080 >> 56);
+  const EightBytes d;
+  const auto indices = hn::Load(d, kByteShuffles.compress[mask]);
+  hn::StoreU(hn::TableLookupBytes(hn::LoadU(d, bytes), indices), d, out);
 }
 
+HWY_INLINE uint8_t* compress_plane(const uint8_t* plane, uint32_t mask, uint8_t* out) {
+  compress8(plane, mask & 0xFF, out);
+  compress8(plane + 8, mask >> 8 & 0xFF, out + std::popcount(mask & 0xFF));
+  compress8(plane + 16, mask >> 16 & 0xFF, out + std::popcount(mask & 0xFFFF));
+  compress8(plane + 24, mask >> 24, out + std::popcount(mask & 0xFFFFFF));
+  return out + std::popcount(mask);
+}
 template <int kPlanes>
 HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
   // Dense planes end with the last that has more than kMaxSparse nonzero bytes.
@@ -369,27 +363,19 @@ HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
   // Each of the following steps may write too much, which the next ones overwrite.
   std::memcpy(out, planes.plane, kPlanes * kPlaneBytes);
   out += dense * kPlaneBytes;
-  // Masks two by two; from 32-bit loads, as a longer one would wait for the stores.
-  uint64_t masks[kPlanes / 2];
-  uint8_t pairs[kPlanes / 2];
-  for (int i = 0; i < kPlanes / 2; ++i) {
-    masks[i] = planes.mask[dense + 2 * i] | uint64_t{planes.mask[dense + 2 * i + 1]} << 32;
-    pairs[i] = static_cast<uint8_t>(nonzero_of_eight(masks[i]));
-    out[i] = pairs[i];
+  uint32_t pairs[kPlanes / 8];
+  for (int g = 0; g < kPlanes / 8; ++g) {
+    pairs[g] = nonzero_bytes(reinterpret_cast<const uint8_t*>(planes.mask + dense + 8 * g));
   }
+  std::memcpy(out, pairs, sizeof(pairs));
   out += (sparse + 1) / 2;
   for (int i = 0; i < kPlanes / 2; ++i) {
-    compress8(masks[i], pairs[i], out);
-    out += std::popcount(pairs[i]);
+    const unsigned pair = pairs[i / 4] >> (8 * (i % 4)) & 0xFF;
+    compress8(reinterpret_cast<const uint8_t*>(planes.mask + dense + 2 * i), pair, out);
+    out += std::popcount(pair);
   }
   for (int p = dense; p < width; ++p) {
-    const uint32_t mask = planes.mask[p];
-    const uint8_t* plane = planes.plane[p];
-    compress8(plane, mask & 0xFF, out);
-    compress8(plane + 8, mask >> 8 & 0xFF, out + std::popcount(mask & 0xFF));
-    compress8(plane + 16, mask >> 16 & 0xFF, out + std::popcount(mask & 0xFFFF));
-    compress8(plane + 24, mask >> 24, out + std::popcount(mask & 0xFFFFFF));
-    out += std::popcount(mask);
+    out = compress_plane(planes.plane[p], planes.mask[p], out);
   }
   return out;
 }

@@ -1,11 +1,14 @@
 #include "pipelines/pipeline.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "encode/lossless.hpp"
 #include "pipelines/blockpack.hpp"
 #include "pipelines/contexts.hpp"
+#include "pipelines/interp.hpp"
 #include "pipelines/lorenzo.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "pipelines/shuffle.hpp"
@@ -71,9 +74,108 @@ void decode_values(const std::uint8_t* from, std::size_t step, const Box<T>& chu
 std::size_t payload_capacity(std::size_t count, Type type) {
   const std::size_t bytes = size_of(type);
   return std::max({lorenzo_capacity(count, bytes), blockpack_payload_capacity(count, bytes),
-                   contexts_capacity(count, bytes),
+                   contexts_capacity(count, bytes), interp_capacity(count, bytes),
                    encode::Lossless::capacity(count * bytes) + 16});
 }
+
+namespace {
+
+// A way to encode a chunk: a pipeline and, for `interp`, its frozen axes.
+struct Candidate {
+  Pipeline pipeline;
+  unsigned frozen = 0;
+};
+
+template <class T>
+bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
+                 const Parameters& parameters, Workspace& workspace, std::uint8_t* out,
+                 Encoded* encoded) {
+  switch (candidate.pipeline) {
+    case Pipeline::lorenzo:
+      return encode_lorenzo(chunk, parameters, workspace, out, encoded);
+    case Pipeline::blockpack:
+      return encode_blockpack(chunk, parameters, workspace, out, encoded);
+    case Pipeline::contexts:
+      return encode_contexts(chunk, parameters, workspace, out, encoded);
+    case Pipeline::interp:
+      return encode_interp(chunk, parameters, candidate.frozen, workspace, out, encoded);
+    case Pipeline::ceresz:
+    case Pipeline::ceresz4:
+      return encode_ceresz(candidate.pipeline, chunk, parameters, workspace, out, encoded);
+    default:
+      return false;
+  }
+}
+
+// A box in the middle of the chunk with about 1/16 of its values, for trials.
+template <class T>
+Box<const T> middle(const Box<const T>& chunk) {
+  std::array<std::size_t, kMaxRank> origin{}, extents = chunk.extents();
+  for (int halvings = 4, k = 0, idle = 0; halvings > 0 && idle < chunk.rank();
+       k = (k + 1) % chunk.rank()) {
+    if (extents[k] < 32) {
+      ++idle;
+      continue;
+    }
+    idle = 0;
+    origin[k] += extents[k] / 4;
+    extents[k] = extents[k] / 2;
+    --halvings;
+  }
+  return chunk.part(origin, extents);
+}
+
+// Ranks the candidates by their size on a part of the chunk; returns how many succeeded.
+template <class T>
+std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>& part,
+                            const Parameters& parameters, Workspace& workspace, std::uint8_t* out) {
+  std::array<std::pair<std::size_t, std::size_t>, 8> sizes{};
+  std::size_t succeeded = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    Encoded trial;
+    const bool done = encode_with(candidates[i], part, parameters, workspace, out, &trial);
+    sizes[i] = {done ? trial.size : ~std::size_t{0}, i};
+    succeeded += done;
+  }
+  std::sort(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(candidates.size()));
+  std::array<Candidate, 8> ordered{};
+  for (std::size_t i = 0; i < candidates.size(); ++i) ordered[i] = candidates[sizes[i].second];
+  std::copy_n(ordered.begin(), candidates.size(), candidates.begin());
+  return succeeded;
+}
+
+// Differences or interpolation, whichever a trial on part of the chunk favours; a thorough search
+// encodes the chunk with the best two.
+template <class T>
+bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+                 std::uint8_t* out, Encoded* encoded) {
+  std::array<Candidate, 8> list{};
+  std::size_t count = 0;
+  list[count++] = {Pipeline::contexts};
+  list[count++] = {Pipeline::interp};
+  // Axes that are not smooth (members, components) are better left out; a thorough search asks of
+  // each, a quick one of the slowest.
+  for (int k = 0; chunk.rank() > 1 && k < (parameters.thorough ? chunk.rank() : 1); ++k) {
+    if (chunk.extents()[k] > 1) list[count++] = {Pipeline::interp, 1u << k};
+  }
+  const std::span<Candidate> candidates(list.data(), count);
+  if (rank_candidates(candidates, middle(chunk), parameters, workspace, out) == 0) {
+    return encode_with(list[0], chunk, parameters, workspace, out, encoded);
+  }
+  if (!encode_with(list[0], chunk, parameters, workspace, out, encoded)) return false;
+  if (!parameters.thorough) return true;
+  Encoded second;
+  std::uint8_t* other = workspace.trial.reserve(
+      payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
+  if (encode_with(list[1], chunk, parameters, workspace, other, &second) &&
+      second.size < encoded->size) {
+    std::memcpy(out, other, second.size);
+    *encoded = second;
+  }
+  return true;
+}
+
+}  // namespace
 
 template <class T>
 Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
@@ -82,24 +184,10 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
   const std::size_t raw_bytes = chunk.count() * sizeof(T);
   if (encode_constant(chunk, out, &encoded)) return encoded;
   if (parameters.bound_abs > 0) {
-    bool done = false;
-    switch (parameters.pipeline) {
-      case Pipeline::lorenzo:
-        done = encode_lorenzo(chunk, parameters, workspace, out, &encoded);
-        break;
-      case Pipeline::blockpack:
-        done = encode_blockpack(chunk, parameters, workspace, out, &encoded);
-        break;
-      case Pipeline::contexts:
-        done = encode_contexts(chunk, parameters, workspace, out, &encoded);
-        break;
-      case Pipeline::ceresz:
-      case Pipeline::ceresz4:
-        done = encode_ceresz(parameters.pipeline, chunk, parameters, workspace, out, &encoded);
-        break;
-      default:
-        break;
-    }
+    const bool done =
+        parameters.pipeline == Pipeline::automatic
+            ? encode_best(chunk, parameters, workspace, out, &encoded)
+            : encode_with({parameters.pipeline}, chunk, parameters, workspace, out, &encoded);
     if (done && encoded.size < raw_bytes) return encoded;
   }
   if (parameters.pipeline != Pipeline::raw &&
@@ -134,6 +222,8 @@ bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Para
       return parameters.bound_abs > 0 && decode_blockpack(payload, parameters, chunk, workspace);
     case Pipeline::contexts:
       return parameters.bound_abs > 0 && decode_contexts(payload, parameters, chunk, workspace);
+    case Pipeline::interp:
+      return parameters.bound_abs > 0 && decode_interp(payload, parameters, chunk, workspace);
     case Pipeline::ceresz:
     case Pipeline::ceresz4:
       return parameters.bound_abs > 0 &&
@@ -153,6 +243,8 @@ std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, i
     case Pipeline::blockpack:
     case Pipeline::contexts:
       return describe_head(payload, rank);
+    case Pipeline::interp:
+      return describe_interp(payload, rank);
     default:
       return {};
   }

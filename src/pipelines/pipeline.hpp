@@ -16,7 +16,8 @@ namespace firn::pipelines {
 
 // The same for all chunks of a stream.
 struct Parameters {
-  Pipeline pipeline = Pipeline::lorenzo;  // the one to try first
+  Pipeline pipeline = Pipeline::lorenzo;  // the one to try first; automatic: the best of several
+  bool thorough = false;                  // automatic: try more, harder
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   int margin = 0;
   std::optional<double> fill;

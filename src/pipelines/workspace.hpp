@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/scratch.hpp"
 #include "base/simd_target.hpp"
@@ -27,6 +28,7 @@ struct Workspace {
   ScratchArray<std::int64_t> residuals;
   ScratchArray<std::uint8_t> row;  // gathered values of a strided row, or a whole chunk
   ScratchArray<std::uint8_t> output;
+  ScratchArray<std::uint8_t> trial;
 
   ScratchArray<std::uint64_t> row_flags;
   encode::BitMap exact_map;
@@ -37,6 +39,13 @@ struct Workspace {
   encode::ContextRansDecoder rans_decoder;
   ScratchArray<std::uint16_t> magnitudes;
   ScratchArray<std::uint8_t> contexts;
+
+  ScratchArray<std::uint8_t> values;  // of the array's type
+  ScratchArray<std::uint8_t> wanted;
+  ScratchArray<std::uint8_t> points;
+  ScratchArray<std::uint8_t> point_magnitudes;
+  ScratchArray<std::uint8_t> edge_magnitudes;
+  std::vector<std::size_t> segments;
 
   ScratchArray<std::uint16_t> symbols;
   ScratchArray<std::uint32_t> histogram;

@@ -16,6 +16,7 @@ namespace {
 // Values in a chunk: large enough for the tables of a book to vanish, small enough for a core's
 // caches and for reading a region.
 constexpr std::uint64_t kChunkValues = std::uint64_t{1} << 18;
+constexpr std::uint64_t kLargeChunkValues = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSlabValues = std::uint64_t{1} << 16;
 
 std::string text_of(double value) {
@@ -48,15 +49,16 @@ Status check_bound(const Bound& bound) {
 
 Pipeline pipeline_of(const Options& options) {
   if (options.pipeline != Pipeline::automatic) return options.pipeline;
-  return options.preset == Preset::fast ? Pipeline::blockpack : Pipeline::contexts;
+  return options.preset == Preset::fast ? Pipeline::blockpack : Pipeline::automatic;
 }
 
 // `blockpack` reads and writes memory in order, in pieces that fit a core's second-level cache;
 // CereSZ's blocks follow the array's order.
-Shape chunk_for(Pipeline pipeline, const Shape& shape) {
+Shape chunk_for(Pipeline pipeline, Preset preset, const Shape& shape) {
   const bool in_order = pipeline == Pipeline::blockpack || pipeline == Pipeline::ceresz ||
                         pipeline == Pipeline::ceresz4;
-  return in_order ? choose_slab(shape, kSlabValues) : choose_chunk(shape, kChunkValues);
+  if (in_order) return choose_slab(shape, kSlabValues);
+  return choose_chunk(shape, preset == Preset::small ? kLargeChunkValues : kChunkValues);
 }
 
 // The array's pieces for a pass that only reads: its memory in order when it is contiguous.
@@ -275,6 +277,7 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
   if (const Status status = check_bound(options.bound); !status) return status.error();
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
+  plan.parameters.thorough = options.preset == Preset::small;
   plan.header.type = type;
   plan.header.shape = shape;
   plan.header.bound = options.bound;
@@ -283,7 +286,7 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
     if (shape.rank < 1 || shape.rank > kMaxRank)
       chunk = shape;
     else
-      chunk = chunk_for(plan.parameters.pipeline, shape);
+      chunk = chunk_for(plan.parameters.pipeline, options.preset, shape);
   } else {
     for (int k = 0; k < std::min(chunk.rank, shape.rank); ++k) {
       if (chunk.extents[k] == 0) return bad("a chunk extent is 0");

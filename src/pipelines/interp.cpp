@@ -1,0 +1,551 @@
+#include "pipelines/interp.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "container/format.hpp"
+#include "encode/context_rans.hpp"
+#include "pipelines/quantized_chunk.hpp"
+#include "predict/interpolation.hpp"
+
+namespace firn::pipelines {
+namespace {
+
+using Extents = std::array<std::size_t, kMaxRank>;
+using predict::kActivityContexts;
+
+// Contexts: those of the activity, apart for the finest level, the next and the rest; one for the
+// points of the coarsest grid; one for exact points, which cost next to nothing.
+constexpr int kLevelSets = 3;
+constexpr std::uint8_t kRootContext = kLevelSets * kActivityContexts;
+constexpr std::uint8_t kExactContext = kRootContext + 1;
+
+// Grids are padded to four axes, slowest first.
+struct Geometry {
+  Extents extents{1, 1, 1, 1};
+  unsigned frozen = 0;  // bits of padded axes
+  int levels = 0;
+
+  Geometry(int rank, const Extents& chunk, unsigned frozen_axes) {
+    const int shift = kMaxRank - rank;
+    for (int k = 0; k < rank; ++k) extents[static_cast<std::size_t>(k + shift)] = chunk[k];
+    frozen = frozen_axes << shift;
+    for (std::size_t k = 0; k < kMaxRank; ++k) {
+      if (frozen >> k & 1) continue;
+      while ((std::size_t{1} << levels) < extents[k]) ++levels;
+    }
+  }
+  // Points of the grid of spacing s along axis k.
+  std::size_t on_grid(std::size_t k, std::size_t s) const {
+    return frozen >> k & 1 ? extents[k] : (extents[k] + s - 1) / s;
+  }
+  // Spacing along an axis in the chunk of points s apart on the grid.
+  std::size_t spacing(std::size_t k, std::size_t s) const { return frozen >> k & 1 ? 1 : s; }
+};
+
+// One parity class of a level: points that lie at odd multiples of the spacing s along the axes in
+// `odd`, at even ones along the others (any along frozen axes).
+template <class T>
+struct Class {
+  Extents extents{};
+  std::size_t count = 0;
+  T* points = nullptr;
+  std::uint8_t* magnitudes = nullptr;
+
+  std::size_t row(std::size_t a, std::size_t b, std::size_t c) const {
+    return ((a * extents[1] + b) * extents[2] + c) * extents[3];
+  }
+};
+
+// The grids of a chunk while it is refined. Class 0 of a level is the grid of the level before.
+template <class T>
+class Refinement {
+ public:
+  Refinement(const Geometry& geometry, T inverse_step, Workspace& workspace)
+      : geometry_(geometry),
+        inverse_step_(inverse_step),
+        kernels_(predict::interpolation_kernels<T>(workspace.target)) {
+    const std::size_t count =
+        geometry.extents[0] * geometry.extents[1] * geometry.extents[2] * geometry.extents[3];
+    // Two sets: the grid so far, and the classes that join it. Rows are read past their end.
+    points_ = reinterpret_cast<T*>(workspace.points.reserve(2 * (count + kPadding) * sizeof(T)));
+    magnitudes_ = workspace.point_magnitudes.reserve(2 * (count + kPadding));
+    std::memset(magnitudes_, 0, 2 * (count + kPadding));
+    capacity_ = count + kPadding;
+    edge_ = reinterpret_cast<T*>(
+        workspace.row.reserve((geometry.extents[3] + 8 * kPadding) * sizeof(T)));
+    edge_magnitudes_ = workspace.edge_magnitudes.reserve(geometry.extents[3] + 8 * kPadding);
+    for (std::size_t k = 0; k < kMaxRank; ++k) {
+      grid_[k] = geometry.on_grid(k, std::size_t{1} << geometry.levels);
+    }
+  }
+
+  T* grid() { return points_; }
+  std::uint8_t* grid_magnitudes() { return magnitudes_; }
+  std::size_t grid_count() const { return grid_[0] * grid_[1] * grid_[2] * grid_[3]; }
+
+  // Sets up the classes of the level whose new spacing is s.
+  void open_level(std::size_t s) {
+    spacing_ = s;
+    std::size_t used = 0;
+    for (unsigned odd = 0; odd < 16; ++odd) {
+      Class<T>& cls = classes_[odd];
+      cls.count = 1;
+      for (std::size_t k = 0; k < kMaxRank; ++k) {
+        const std::size_t total = geometry_.on_grid(k, s);
+        const std::size_t even = grid_[k];
+        cls.extents[k] = odd >> k & 1 ? total - even : even;
+        if (geometry_.frozen >> k & 1 && odd >> k & 1) cls.extents[k] = 0;
+        cls.count *= cls.extents[k];
+      }
+      if (odd == 0) {
+        cls.points = points_;
+        cls.magnitudes = magnitudes_;
+      } else {
+        cls.points = points_ + capacity_ + used;
+        cls.magnitudes = magnitudes_ + capacity_ + used;
+        used += cls.count;
+      }
+    }
+  }
+
+  const Class<T>& at(unsigned odd) const { return classes_[odd]; }
+
+  // visit(row number, chunk offset of its first point, distance in the chunk between its points).
+  template <class Visit>
+  void for_each_row(unsigned odd, Visit visit) const {
+    const Class<T>& cls = classes_[odd];
+    const Extents lag = lags();
+    const auto place = [&](std::size_t k, std::size_t i) {
+      if (geometry_.frozen >> k & 1) return i;
+      return (2 * i + (odd >> k & 1)) * spacing_;
+    };
+    const std::size_t step = geometry_.frozen >> 3 & 1 ? 1 : 2 * spacing_;
+    for (std::size_t a = 0; a < cls.extents[0]; ++a) {
+      for (std::size_t b = 0; b < cls.extents[1]; ++b) {
+        for (std::size_t c = 0; c < cls.extents[2]; ++c) {
+          visit(a, b, c,
+                place(0, a) * lag[0] + place(1, b) * lag[1] + place(2, c) * lag[2] + place(3, 0),
+                step);
+        }
+      }
+    }
+  }
+
+  // Predictions of a row of a class into its points, and its contexts.
+  void predict_row(unsigned odd, std::size_t a, std::size_t b, std::size_t c,
+                   std::uint8_t* contexts) {
+    const Class<T>& cls = classes_[odd];
+    const std::array<std::size_t, 3> at{a, b, c};
+    predict::Direction<T> directions[predict::kMaxDirections];
+    int count = 0;
+    for (std::size_t k = 0; k < 3; ++k) {
+      if ((odd >> k & 1) == 0) continue;
+      // Neighbours along axis k are in the class that is even there, at i and i + 1.
+      const Class<T>& known = classes_[odd & ~(1u << k)];
+      const std::size_t i = at[k];
+      const std::size_t length = known.extents[k];
+      predict::Direction<T>& direction = directions[count++];
+      set_weights(i >= 1, i + 1 < length, i + 2 < length, direction);
+      const auto row_at = [&](std::size_t j) {
+        std::array<std::size_t, 3> where = at;
+        where[k] = j < length ? j : i;
+        return known.row(where[0], where[1], where[2]);
+      };
+      const std::size_t left = row_at(i), right = row_at(i + 1);
+      direction.row = {known.points + (i >= 1 ? row_at(i - 1) : left), known.points + left,
+                       known.points + right, known.points + row_at(i + 2)};
+      direction.magnitude = {known.magnitudes + left, known.magnitudes + right};
+    }
+    if (odd >> 3 & 1) add_fast_axis(odd, a, b, c, directions[count++]);
+    const std::size_t row = cls.row(a, b, c);
+    kernels_.predict(directions, count, cls.extents[3], inverse_step_, cls.points + row, contexts);
+  }
+
+  // Joins the classes of the level into the grid.
+  void close_level() {
+    Extents total{};
+    for (std::size_t k = 0; k < kMaxRank; ++k) total[k] = geometry_.on_grid(k, spacing_);
+    // The grid grows in place, so from its end; each row is read before it is overwritten,
+    // because it lies at or behind its old place.
+    const Class<T>* const classes = classes_.data();
+    const std::size_t row_length = total[3];
+    const bool spread = classes[8].extents[3] != 0;
+    for (std::size_t a = total[0]; a-- > 0;) {
+      for (std::size_t b = total[1]; b-- > 0;) {
+        for (std::size_t c = total[2]; c-- > 0;) {
+          unsigned odd = 0;
+          std::array<std::size_t, 3> at{a, b, c};
+          for (std::size_t k = 0; k < 3; ++k) {
+            if (geometry_.frozen >> k & 1) continue;
+            odd |= static_cast<unsigned>(at[k] & 1) << k;
+            at[k] >>= 1;
+          }
+          const Class<T>& even = classes[odd];
+          const std::size_t from = even.row(at[0], at[1], at[2]);
+          const std::size_t to = ((a * total[1] + b) * total[2] + c) * row_length;
+          if (!spread) {
+            std::memmove(points_ + to, even.points + from, row_length * sizeof(T));
+            std::memmove(magnitudes_ + to, even.magnitudes + from, row_length);
+            continue;
+          }
+          const Class<T>& other = classes[odd | 8];
+          const std::size_t second = other.row(at[0], at[1], at[2]);
+          std::memcpy(edge_, even.points + from, even.extents[3] * sizeof(T));
+          std::memcpy(edge_magnitudes_, even.magnitudes + from, even.extents[3]);
+          interleave(edge_, other.points + second, row_length, points_ + to);
+          interleave(edge_magnitudes_, other.magnitudes + second, row_length, magnitudes_ + to);
+        }
+      }
+    }
+    grid_ = total;
+  }
+
+  Extents lags() const {
+    Extents lag{};
+    lag[3] = 1;
+    for (std::size_t k = 3; k-- > 0;) lag[k] = lag[k + 1] * geometry_.extents[k + 1];
+    return lag;
+  }
+
+ private:
+  static constexpr std::size_t kPadding = 64;
+
+  template <class V>
+  static void interleave(const V* even, const V* odd, std::size_t length, V* out) {
+    std::size_t i = 0;
+    for (; 2 * i + 1 < length; ++i) {
+      out[2 * i] = even[i];
+      out[2 * i + 1] = odd[i];
+    }
+    if (2 * i < length) out[2 * i] = even[i];
+  }
+
+  // Along the fastest axis the known row is copied with a straight line continued at both ends, so
+  // that all points have the inner weights.
+  void add_fast_axis(unsigned odd, std::size_t a, std::size_t b, std::size_t c,
+                     predict::Direction<T>& direction) {
+    const Class<T>& known = classes_[odd & ~8u];
+    const std::size_t row = known.row(a, b, c);
+    const std::size_t length = known.extents[3];
+    T* const line = edge_ + kPadding;
+    std::memcpy(line, known.points + row, length * sizeof(T));
+    const T first = line[0], last = line[length - 1];
+    const T second = length > 1 ? line[1] : first, before = length > 1 ? line[length - 2] : last;
+    line[-1] = first + (first - second);
+    line[length] = last + (last - before);
+    line[length + 1] = line[length] + (last - before);
+    std::uint8_t* const codes = edge_magnitudes_ + kPadding;
+    std::memcpy(codes, known.magnitudes + row, length);
+    codes[length] = codes[length - 1];
+    set_weights(true, true, true, direction);
+    direction.row = {line - 1, line, line + 1, line + 2};
+    direction.magnitude = {codes, codes + 1};
+  }
+
+  Geometry geometry_;
+  T inverse_step_;
+  const predict::InterpolationKernels<T>& kernels_;
+  T* points_ = nullptr;
+  std::uint8_t* magnitudes_ = nullptr;
+  std::size_t capacity_ = 0;
+  T* edge_ = nullptr;
+  std::uint8_t* edge_magnitudes_ = nullptr;
+  Extents grid_{};
+  std::size_t spacing_ = 0;
+  std::array<Class<T>, 16> classes_{};
+};
+
+// Classes in the order in which they are coded: the fastest axis counts lowest.
+constexpr unsigned class_order(unsigned i) {
+  return (i & 1) << 3 | (i >> 1 & 1) << 2 | (i >> 2 & 1) << 1 | i >> 3;
+}
+
+std::uint8_t level_set(std::size_t spacing) {
+  return static_cast<std::uint8_t>((spacing == 1 ? 0 : spacing == 2 ? 1 : 2) * kActivityContexts);
+}
+
+void add_to(std::uint8_t* contexts, std::size_t count, std::uint8_t amount) {
+  for (std::size_t i = 0; i < count; ++i)
+    contexts[i] = static_cast<std::uint8_t>(contexts[i] + amount);
+}
+
+// What exact points leave for their neighbours to lean on.
+template <class T>
+T finite_or_zero(T value) {
+  return std::isfinite(value) ? value : T{0};
+}
+
+// The exact points of a chunk, gathered in the order of the classes but listed in that of the
+// chunk.
+template <class T>
+class ExactPoints {
+ public:
+  ExactPoints(const T* values, std::size_t count, Workspace& workspace)
+      : values_(values), count_(count), workspace_(workspace) {}
+  void add(std::size_t i) {
+    if (found_++ == 0) workspace_.exact_map.reset(count_);
+    workspace_.exact_map.set(i);
+  }
+  std::size_t found() const { return found_; }
+  void list() {
+    if (found_ == 0) return;
+    T* exact = reinterpret_cast<T*>(workspace_.exact_bytes.reserve(found_ * sizeof(T)));
+    workspace_.exact_map.for_each(0, count_, [&](std::size_t i) { *exact++ = values_[i]; });
+  }
+
+ private:
+  const T* values_;
+  std::size_t count_;
+  Workspace& workspace_;
+  std::size_t found_ = 0;
+};
+
+// A contiguous copy of the chunk, unless it is contiguous already.
+template <class T>
+const T* contiguous(const Box<const T>& chunk, Workspace& workspace) {
+  const T* whole = nullptr;
+  if (chunk.row_stride() == 1 && chunk.row_length() == chunk.count()) {
+    chunk.for_each_row([&](const T* row, std::size_t) {
+      whole = row;
+      return true;
+    });
+    return whole;
+  }
+  T* copy = reinterpret_cast<T*>(workspace.values.reserve(chunk.count() * sizeof(T)));
+  chunk.for_each_row([&](const T* row, std::size_t offset) {
+    for (std::size_t i = 0; i < chunk.row_length(); ++i) {
+      copy[offset + i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
+    }
+    return true;
+  });
+  return copy;
+}
+
+}  // namespace
+
+std::size_t interp_capacity(std::size_t count, std::size_t value_bytes) {
+  return payload_head_capacity(count, count * value_bytes) + 16 +
+         encode::context_rans_capacity<std::int32_t>(count);
+}
+
+template <class T>
+bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen,
+                   Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+  const std::size_t count = chunk.count();
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  const T fill =
+      parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
+  const Geometry geometry(chunk.rank(), chunk.extents(), frozen);
+  const auto& kernels = predict::interpolation_kernels<T>(workspace.target);
+  const T* values = contiguous(chunk, workspace);
+  Refinement<T> refinement(geometry, scale.inverse_step, workspace);
+  ExactPoints<T> exact(values, count, workspace);
+  std::int32_t* codes =
+      reinterpret_cast<std::int32_t*>(workspace.residuals.reserve(count / 2 + 64));
+  std::uint8_t* contexts = workspace.contexts.reserve(count + 64);
+  T* wanted =
+      reinterpret_cast<T*>(workspace.wanted.reserve((geometry.extents[3] + 64) * sizeof(T)));
+  std::vector<std::size_t>& segments = workspace.segments;
+  segments.clear();
+  T max_error = 0;
+
+  // The coarsest grid: each point predicted by the one before.
+  const std::size_t roots = refinement.grid_count();
+  T previous = 0;
+  {
+    const Extents lag = refinement.lags();
+    std::size_t i = 0;
+    Extents grid{};
+    for (std::size_t k = 0; k < kMaxRank; ++k) {
+      grid[k] = geometry.on_grid(k, std::size_t{1} << geometry.levels);
+    }
+    for (std::size_t a = 0; a < grid[0]; ++a) {
+      for (std::size_t b = 0; b < grid[1]; ++b) {
+        for (std::size_t c = 0; c < grid[2]; ++c) {
+          for (std::size_t d = 0; d < grid[3]; ++d, ++i) {
+            const std::size_t at = a * lag[0] + b * lag[1] + c * lag[2] + d;
+            T point = previous, error = 0;
+            if (!predict::quantize_point(values[at], scale, fill, &point, &codes[i], &error)) {
+              exact.add(at);
+              contexts[i] = kExactContext;
+            } else {
+              contexts[i] = kRootContext;
+              max_error = std::max(max_error, error);
+            }
+            refinement.grid()[i] = previous = point;
+          }
+        }
+      }
+    }
+    kernels.magnitudes(codes, roots, refinement.grid_magnitudes());
+    segments.push_back(roots);
+  }
+
+  std::size_t done = roots;
+  for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s != 0; s >>= 1) {
+    refinement.open_level(s);
+    for (unsigned i = 1; i < 16; ++i) {
+      const unsigned odd = class_order(i);
+      const Class<T>& cls = refinement.at(odd);
+      if (cls.count == 0) continue;
+      const std::size_t length = cls.extents[3];
+      std::int32_t* row_codes = codes + done;
+      std::uint8_t* row_contexts = contexts + done;
+      refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
+                                       std::size_t offset, std::size_t step) {
+        refinement.predict_row(odd, a, b, c, row_contexts);
+        for (std::size_t k = 0; k < length; ++k) wanted[k] = values[offset + k * step];
+        T* points = cls.points + cls.row(a, b, c);
+        add_to(row_contexts, length, level_set(s));
+        if (!kernels.quantize(wanted, length, scale, fill, points, row_codes, &max_error)) {
+          for (std::size_t k = 0; k < length; ++k) {
+            if (wanted[k] != fill && std::fabs(points[k] - wanted[k]) < scale.bound) continue;
+            exact.add(offset + k * step);
+            row_contexts[k] = kExactContext;
+            points[k] = finite_or_zero(points[k]);
+          }
+        }
+        row_codes += length;
+        row_contexts += length;
+      });
+      kernels.magnitudes(codes + done, cls.count, cls.magnitudes);
+      segments.push_back(cls.count);
+      done += cls.count;
+    }
+    refinement.close_level();
+  }
+  if (exact.found() > count / 4 && !parameters.fill) return false;
+
+  exact.list();
+  PayloadHead head;
+  head.exact_count = exact.found();
+  ByteWriter writer(out);
+  write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
+  writer.write<std::uint8_t>(static_cast<std::uint8_t>(frozen));
+  writer.advance(workspace.rans_encoder.encode(codes, contexts, count, segments, workspace.target,
+                                               writer.here()));
+  *encoded = {Pipeline::interp, writer.size(), static_cast<double>(max_error)};
+  return true;
+}
+
+template <class T>
+bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& parameters,
+                   const Box<T>& chunk, Workspace& workspace) {
+  const std::size_t count = chunk.count();
+  ByteReader in(payload);
+  PayloadHead head;
+  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), count, workspace, &head) ||
+      head.wide || pack_orders(head.orders) != 0 || head.base != 0) {
+    return false;
+  }
+  const unsigned frozen = in.read<std::uint8_t>();
+  if (!in.ok() || frozen >> chunk.rank() != 0) return false;
+  if (!workspace.rans_decoder.start(in.read_rest(), workspace.target)) return false;
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  const Geometry geometry(chunk.rank(), chunk.extents(), frozen);
+  const auto& kernels = predict::interpolation_kernels<T>(workspace.target);
+  Refinement<T> refinement(geometry, scale.inverse_step, workspace);
+  std::int32_t* codes =
+      reinterpret_cast<std::int32_t*>(workspace.residuals.reserve(count / 2 + 64));
+  std::uint8_t* contexts = workspace.contexts.reserve(count + 64);
+  const bool any_exact = head.exact_count != 0;
+
+  const std::size_t roots = refinement.grid_count();
+  {
+    const Extents lag = refinement.lags();
+    Extents grid{};
+    for (std::size_t k = 0; k < kMaxRank; ++k) {
+      grid[k] = geometry.on_grid(k, std::size_t{1} << geometry.levels);
+    }
+    std::size_t i = 0;
+    for (std::size_t a = 0; a < grid[0]; ++a) {
+      for (std::size_t b = 0; b < grid[1]; ++b) {
+        for (std::size_t c = 0; c < grid[2]; ++c) {
+          for (std::size_t d = 0; d < grid[3]; ++d, ++i) {
+            const std::size_t at = a * lag[0] + b * lag[1] + c * lag[2] + d;
+            contexts[i] = any_exact && workspace.exact_map.test(at) ? kExactContext : kRootContext;
+          }
+        }
+      }
+    }
+    if (!workspace.rans_decoder.decode(contexts, roots, codes)) return false;
+    T previous = 0;
+    for (i = 0; i < roots; ++i) {
+      if (contexts[i] == kRootContext) previous = previous + static_cast<T>(codes[i]) * scale.step;
+      refinement.grid()[i] = previous;
+    }
+    kernels.magnitudes(codes, roots, refinement.grid_magnitudes());
+  }
+
+  for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s != 0; s >>= 1) {
+    refinement.open_level(s);
+    for (unsigned i = 1; i < 16; ++i) {
+      const unsigned odd = class_order(i);
+      const Class<T>& cls = refinement.at(odd);
+      if (cls.count == 0) continue;
+      const std::size_t length = cls.extents[3];
+      std::uint8_t* row_contexts = contexts;
+      refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
+                                       std::size_t offset, std::size_t step) {
+        refinement.predict_row(odd, a, b, c, row_contexts);
+        add_to(row_contexts, length, level_set(s));
+        if (any_exact) {
+          T* points = cls.points + cls.row(a, b, c);
+          for (std::size_t k = 0; k < length; ++k) {
+            if (!workspace.exact_map.test(offset + k * step)) continue;
+            row_contexts[k] = kExactContext;
+            points[k] = finite_or_zero(points[k]);
+          }
+        }
+        row_contexts += length;
+      });
+      if (!workspace.rans_decoder.decode(contexts, cls.count, codes)) return false;
+      kernels.restore(codes, cls.count, scale.step, cls.points);
+      kernels.magnitudes(codes, cls.count, cls.magnitudes);
+    }
+    refinement.close_level();
+  }
+  if (!workspace.rans_decoder.finish()) return false;
+
+  const T* points = refinement.grid();
+  const std::uint8_t* exact = workspace.exact_bytes.data();
+  chunk.for_each_row([&](T* row, std::size_t offset) {
+    const std::size_t length = chunk.row_length();
+    const std::int64_t stride = chunk.row_stride();
+    if (stride == 1) {
+      std::memcpy(row, points + offset, length * sizeof(T));
+    } else {
+      for (std::size_t i = 0; i < length; ++i) {
+        row[static_cast<std::int64_t>(i) * stride] = points[offset + i];
+      }
+    }
+    if (any_exact) {
+      workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
+        std::memcpy(&row[static_cast<std::int64_t>(i - offset) * stride], exact, sizeof(T));
+        exact += sizeof(T);
+      });
+    }
+    return true;
+  });
+  return true;
+}
+
+std::string describe_interp(std::span<const std::uint8_t> payload, int) {
+  return (payload.empty() || (payload[0] & format::kHasExactPoints) == 0) ? "cubic"
+                                                                          : "cubic, exact points";
+}
+
+#define FIRN_INSTANTIATE(T)                                                                    \
+  template bool encode_interp(const Box<const T>&, const Parameters&, unsigned, Workspace&,    \
+                              std::uint8_t*, Encoded*);                                        \
+  template bool decode_interp(std::span<const std::uint8_t>, const Parameters&, const Box<T>&, \
+                              Workspace&);
+FIRN_INSTANTIATE(float)
+FIRN_INSTANTIATE(double)
+#undef FIRN_INSTANTIATE
+
+}  // namespace firn::pipelines

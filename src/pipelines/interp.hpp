@@ -1,0 +1,21 @@
+// Pipeline `interp`: interpolation with feedback, from a coarse grid to the whole chunk. Each level
+// halves the spacing; within it the points of one parity class depend only on points that are
+// known, so a class is predicted, coded and decoded as a whole. Payload: docs/format.md, "interp".
+#pragma once
+
+#include "pipelines/pipeline.hpp"
+
+namespace firn::pipelines {
+
+// Bit k of `frozen`: axis k (slowest is 0) is not interpolated along. False when the chunk is
+// better stored losslessly.
+template <class T>
+bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen,
+                   Workspace& workspace, std::uint8_t* out, Encoded* encoded);
+template <class T>
+bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& parameters,
+                   const Box<T>& chunk, Workspace& workspace);
+std::size_t interp_capacity(std::size_t count, std::size_t value_bytes);
+std::string describe_interp(std::span<const std::uint8_t> payload, int rank);
+
+}  // namespace firn::pipelines

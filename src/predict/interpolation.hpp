@@ -1,0 +1,62 @@
+// Interpolation of a row of new points from rows of known ones, and the quantisation of what it
+// misses. A direction contributes four known rows around the new one, at -3, -1, 1 and 3 steps;
+// the prediction is the mean of the directions' cubic interpolants. The points' activity (how far
+// cubic and linear, and the directions, disagree, and how large the codes around are) chooses
+// their contexts.
+//
+// Floating-point operations are in the order written in interpolation_reference.cpp, none fused:
+// every target computes the same bits.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/simd_target.hpp"
+#include "quantize/quantize.hpp"
+
+namespace firn::predict {
+
+inline constexpr int kMaxDirections = 4;
+inline constexpr std::size_t kStencilTaps = 4;
+
+// One direction: rows of values with their weights, and the magnitudes of the codes of the two
+// nearest rows. A row that does not exist repeats another one with weight 0.
+template <class T>
+struct Direction {
+  std::array<const T*, kStencilTaps> row;
+  std::array<T, kStencilTaps> cubic;
+  std::array<T, 2> linear;  // of the two nearest
+  std::array<const std::uint8_t*, 2> magnitude;
+};
+
+// Weights for the neighbours that exist: those that a straight line through the rest gives
+// stand in for the others.
+template <class T>
+void set_weights(bool far_left, bool right, bool far_right, Direction<T>& direction);
+
+inline constexpr int kActivityContexts = 20;
+
+template <class T>
+struct InterpolationKernels {
+  // Predictions and contexts (0 to kActivityContexts - 1) of `count` points.
+  void (*predict)(const Direction<T>* directions, int direction_count, std::size_t count,
+                  T inverse_step, T* predictions, std::uint8_t* contexts);
+  // values -> codes; `points` holds the predictions and becomes what the decoder will have. False
+  // when some value is the fill value or cannot be held below the bound: see quantize_point.
+  bool (*quantize)(const T* values, std::size_t count, const quantize::Scale<T>& scale, T fill,
+                   T* points, std::int32_t* codes, T* max_error);
+  // points += codes * step
+  void (*restore)(const std::int32_t* codes, std::size_t count, T step, T* points);
+  // magnitudes[i] = min(|codes[i]|, 255)
+  void (*magnitudes)(const std::int32_t* codes, std::size_t count, std::uint8_t* magnitudes);
+};
+template <class T>
+const InterpolationKernels<T>& interpolation_kernels(simd::Target target);
+
+// One value: false when it must be stored exactly; its code is then 0 and its point the prediction.
+template <class T>
+bool quantize_point(T value, const quantize::Scale<T>& scale, T fill, T* point, std::int32_t* code,
+                    T* error);
+
+}  // namespace firn::predict

@@ -1,0 +1,129 @@
+// Interpolation from its definition: what every SIMD target must reproduce.
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "predict/interpolation.hpp"
+
+namespace firn::predict {
+
+template <class T>
+void set_weights(bool far_left, bool right, bool far_right, Direction<T>& direction) {
+  const auto set = [&](double a, double b, double c, double d) {
+    direction.cubic = {static_cast<T>(a / 16), static_cast<T>(b / 16), static_cast<T>(c / 16),
+                       static_cast<T>(d / 16)};
+  };
+  direction.linear = right ? std::array<T, 2>{T(0.5), T(0.5)} : std::array<T, 2>{T(1), T(0)};
+  if (right) {
+    if (far_left && far_right) return set(-1, 9, 9, -1);
+    if (far_left) return set(-1, 10, 7, 0);
+    if (far_right) return set(0, 7, 10, -1);
+    return set(0, 8, 8, 0);
+  }
+  if (far_left) return set(-8, 24, 0, 0);
+  set(0, 16, 0, 0);
+}
+template void set_weights(bool, bool, bool, Direction<float>&);
+template void set_weights(bool, bool, bool, Direction<double>&);
+
+template <class T>
+bool quantize_point(T value, const quantize::Scale<T>& scale, T fill, T* point, std::int32_t* code,
+                    T* error) {
+  *code = 0;
+  if (value == fill) return false;
+  const T prediction = *point;
+  const T scaled = (value - prediction) * scale.inverse_step;
+  constexpr T kLimit = static_cast<T>(quantize::kNarrowLimit);
+  if (!(scaled <= kLimit && scaled >= -kLimit)) return false;
+  const auto rounded = static_cast<std::int32_t>(std::nearbyint(scaled));
+  const T decoded = prediction + static_cast<T>(rounded) * scale.step;
+  *error = std::fabs(decoded - value);
+  // Strictly below: a difference that was rounded down to the bound is not within it.
+  if (!(*error < scale.bound)) return false;
+  *code = rounded;
+  *point = decoded;
+  return true;
+}
+template bool quantize_point(float, const quantize::Scale<float>&, float, float*, std::int32_t*,
+                             float*);
+template bool quantize_point(double, const quantize::Scale<double>&, double, double*, std::int32_t*,
+                             double*);
+
+namespace reference {
+
+template <class T>
+void predict(const Direction<T>* directions, int direction_count, std::size_t count, T inverse_step,
+             T* predictions, std::uint8_t* contexts) {
+  const T share = T(1) / static_cast<T>(direction_count);
+  for (std::size_t i = 0; i < count; ++i) {
+    T cubic[kMaxDirections];
+    T sum = 0, bend = 0, spread = 0;
+    std::uint32_t magnitude = 0;
+    for (int k = 0; k < direction_count; ++k) {
+      const Direction<T>& d = directions[k];
+      const T near = d.row[1][i] * d.cubic[1] + d.row[2][i] * d.cubic[2];
+      const T far = d.row[0][i] * d.cubic[0] + d.row[3][i] * d.cubic[3];
+      cubic[k] = near + far;
+      const T linear = d.row[1][i] * d.linear[0] + d.row[2][i] * d.linear[1];
+      sum = sum + cubic[k];
+      bend = bend + std::fabs(cubic[k] - linear);
+      magnitude += std::uint32_t{d.magnitude[0][i]} + d.magnitude[1][i];
+    }
+    const T prediction = sum * share;
+    for (int k = 0; k < direction_count; ++k) {
+      spread = spread + std::fabs(cubic[k] - prediction);
+    }
+    predictions[i] = prediction;
+    // 0.35 bend + 0.25 spread in steps, 0.4 of the mean magnitude, and a floor.
+    const T scale = share * inverse_step;
+    const float steps = static_cast<float>((bend * T(0.35) + spread * T(0.25)) * scale);
+    const float around = static_cast<float>(magnitude) * static_cast<float>(share * T(0.2));
+    const float activity = (steps + around) + 0.03125f;
+    // Half octaves above 2^-5; NaN (from damaged streams) and infinity are the last.
+    const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(activity) >> 22);
+    const std::int32_t context = bits - 2 * (127 - 5);
+    contexts[i] = static_cast<std::uint8_t>(
+        context < kActivityContexts ? (context < 0 ? 0 : context) : kActivityContexts - 1);
+  }
+}
+
+template <class T>
+bool quantize(const T* values, std::size_t count, const quantize::Scale<T>& scale, T fill,
+              T* points, std::int32_t* codes, T* max_error) {
+  bool all = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    T error = 0;
+    if (!quantize_point(values[i], scale, fill, &points[i], &codes[i], &error)) {
+      all = false;
+    } else if (error > *max_error) {
+      *max_error = error;
+    }
+  }
+  return all;
+}
+
+template <class T>
+void restore(const std::int32_t* codes, std::size_t count, T step, T* points) {
+  for (std::size_t i = 0; i < count; ++i) {
+    points[i] = points[i] + static_cast<T>(codes[i]) * step;
+  }
+}
+
+void magnitudes(const std::int32_t* codes, std::size_t count, std::uint8_t* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(codes[i]);
+    const std::uint32_t magnitude = codes[i] < 0 ? 0 - bits : bits;
+    out[i] = static_cast<std::uint8_t>(magnitude < 255 ? magnitude : 255);
+  }
+}
+
+template <class T>
+const InterpolationKernels<T>& interpolation_kernels() {
+  static constexpr InterpolationKernels<T> table{predict<T>, quantize<T>, restore<T>, magnitudes};
+  return table;
+}
+template const InterpolationKernels<float>& interpolation_kernels();
+template const InterpolationKernels<double>& interpolation_kernels();
+
+}  // namespace reference
+}  // namespace firn::predict

@@ -1,0 +1,246 @@
+// Interpolation with Highway, one copy per target; the operations of interpolation_reference.cpp
+// in the same order.
+#include "predict/interpolation.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "predict/interpolation_simd.cpp"  // NOLINT
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace firn::predict {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+HWY_INLINE hn::Vec<hn::ScalableTag<float>> to_float(hn::Vec<hn::ScalableTag<float>> v) { return v; }
+HWY_INLINE auto to_float(hn::Vec<hn::ScalableTag<double>> v) {
+  return hn::DemoteTo(hn::Rebind<float, hn::ScalableTag<double>>(), v);
+}
+
+// Predictions and contexts of one vector of points.
+template <int kCount, class T>
+HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share, T inverse_step,
+                               T* predictions, uint8_t* contexts) {
+  const hn::ScalableTag<T> d;
+  const hn::Rebind<float, decltype(d)> df;
+  const hn::Rebind<int32_t, decltype(d)> di;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  hn::Vec<decltype(d)> cubic[kCount];
+  auto sum = hn::Zero(d);
+  auto bend = hn::Zero(d);
+  auto magnitude = hn::Zero(di);
+  for (int k = 0; k < kCount; ++k) {
+    const Direction<T>& dir = directions[k];
+    const auto left = hn::LoadU(d, dir.row[1] + i);
+    const auto right = hn::LoadU(d, dir.row[2] + i);
+    const auto near =
+        hn::Add(hn::Mul(left, hn::Set(d, dir.cubic[1])), hn::Mul(right, hn::Set(d, dir.cubic[2])));
+    const auto far = hn::Add(hn::Mul(hn::LoadU(d, dir.row[0] + i), hn::Set(d, dir.cubic[0])),
+                             hn::Mul(hn::LoadU(d, dir.row[3] + i), hn::Set(d, dir.cubic[3])));
+    cubic[k] = hn::Add(near, far);
+    const auto linear = hn::Add(hn::Mul(left, hn::Set(d, dir.linear[0])),
+                                hn::Mul(right, hn::Set(d, dir.linear[1])));
+    sum = hn::Add(sum, cubic[k]);
+    bend = hn::Add(bend, hn::Abs(hn::Sub(cubic[k], linear)));
+    magnitude = hn::Add(magnitude, hn::PromoteTo(di, hn::LoadU(d8, dir.magnitude[0] + i)));
+    magnitude = hn::Add(magnitude, hn::PromoteTo(di, hn::LoadU(d8, dir.magnitude[1] + i)));
+  }
+  const auto prediction = hn::Mul(sum, hn::Set(d, share));
+  auto spread = hn::Zero(d);
+  for (int k = 0; k < kCount; ++k) {
+    spread = hn::Add(spread, hn::Abs(hn::Sub(cubic[k], prediction)));
+  }
+  hn::StoreU(prediction, d, predictions + i);
+  const auto bent =
+      hn::Add(hn::Mul(bend, hn::Set(d, T(0.35))), hn::Mul(spread, hn::Set(d, T(0.25))));
+  const auto steps = to_float(hn::Mul(bent, hn::Set(d, share * inverse_step)));
+  const auto around =
+      hn::Mul(hn::ConvertTo(df, magnitude), hn::Set(df, static_cast<float>(share * T(0.2))));
+  const auto activity = hn::Add(hn::Add(steps, around), hn::Set(df, 0.03125f));
+  const hn::RebindToUnsigned<decltype(di)> du;
+  const auto bits = hn::BitCast(di, hn::ShiftRight<22>(hn::BitCast(du, activity)));
+  const auto context = hn::Sub(bits, hn::Set(di, 2 * (127 - 5)));
+  const auto clamped = hn::Min(hn::Max(context, hn::Zero(di)), hn::Set(di, kActivityContexts - 1));
+  hn::StoreU(hn::DemoteTo(d8, clamped), d8, contexts + i);
+}
+
+template <int kCount, class T>
+void predict_n(const Direction<T>* directions, size_t count, T inverse_step, T* predictions,
+               uint8_t* contexts) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const T share = T(1) / static_cast<T>(kCount);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    predict_vector<kCount>(directions, i, share, inverse_step, predictions, contexts);
+  }
+  if (i == count) return;
+  // What is left, from copies of the rows that fill a vector.
+  const size_t rest = count - i;
+  T rows[kCount][kStencilTaps][hn::MaxLanes(d)] = {};
+  uint8_t near[kCount][2][hn::MaxLanes(d)] = {};
+  Direction<T> padded[kCount];
+  for (int k = 0; k < kCount; ++k) {
+    padded[k] = directions[k];
+    for (size_t t = 0; t < kStencilTaps; ++t) {
+      std::memcpy(rows[k][t], directions[k].row[t] + i, rest * sizeof(T));
+      padded[k].row[t] = rows[k][t];
+    }
+    for (size_t t = 0; t < 2; ++t) {
+      std::memcpy(near[k][t], directions[k].magnitude[t] + i, rest);
+      padded[k].magnitude[t] = near[k][t];
+    }
+  }
+  T last[hn::MaxLanes(d)];
+  uint8_t last_contexts[hn::MaxLanes(d)];
+  predict_vector<kCount>(padded, 0, share, inverse_step, last, last_contexts);
+  std::memcpy(predictions + i, last, rest * sizeof(T));
+  std::memcpy(contexts + i, last_contexts, rest);
+}
+
+template <class T>
+void predict(const Direction<T>* directions, int direction_count, size_t count, T inverse_step,
+             T* predictions, uint8_t* contexts) {
+  switch (direction_count) {
+    case 1:
+      return predict_n<1>(directions, count, inverse_step, predictions, contexts);
+    case 2:
+      return predict_n<2>(directions, count, inverse_step, predictions, contexts);
+    case 3:
+      return predict_n<3>(directions, count, inverse_step, predictions, contexts);
+    default:
+      return predict_n<4>(directions, count, inverse_step, predictions, contexts);
+  }
+}
+
+// nearest_even of a clamped number, as 32-bit integers and as T.
+template <class D, class V = hn::Vec<D>, class DI = hn::Rebind<int32_t, D>>
+HWY_INLINE V round_vector(D d, V scaled, hn::Vec<DI>& code) {
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    code = hn::NearestInt(scaled);
+    return hn::ConvertTo(d, code);
+  } else {
+    const auto magic = hn::Set(d, 6755399441055744.0);  // 1.5 * 2^52
+    const hn::RebindToUnsigned<D> du;
+    const hn::Rebind<uint32_t, D> du32;
+    const auto shifted = hn::Add(scaled, magic);
+    code = hn::BitCast(DI(), hn::TruncateTo(du32, hn::BitCast(du, shifted)));
+    return hn::Sub(shifted, magic);
+  }
+}
+
+template <class T>
+bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<T>& scale, T fill,
+              T* HWY_RESTRICT points, int32_t* HWY_RESTRICT codes, T* max_error) {
+  const hn::ScalableTag<T> d;
+  const hn::Rebind<int32_t, decltype(d)> di;
+  const size_t lanes = hn::Lanes(d);
+  const auto limit = hn::Set(d, static_cast<T>(quantize::kNarrowLimit));
+  auto largest = hn::Set(d, *max_error);
+  auto all = hn::Eq(hn::Zero(d), hn::Zero(d));
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto value = hn::LoadU(d, values + i);
+    const auto prediction = hn::LoadU(d, points + i);
+    const auto scaled = hn::Mul(hn::Sub(value, prediction), hn::Set(d, scale.inverse_step));
+    const auto clamped = hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
+    hn::Vec<decltype(di)> code;
+    const auto rounded = round_vector(d, clamped, code);
+    const auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
+    const auto error = hn::Abs(hn::Sub(decoded, value));
+    const auto good =
+        hn::And(hn::Lt(error, hn::Set(d, scale.bound)),
+                hn::And(hn::Eq(scaled, clamped), hn::Not(hn::Eq(value, hn::Set(d, fill)))));
+    all = hn::And(all, good);
+    largest = hn::Max(largest, hn::IfThenElseZero(good, error));
+    hn::StoreU(hn::IfThenElse(good, decoded, prediction), d, points + i);
+    hn::StoreU(code, di, codes + i);
+    if (HWY_UNLIKELY(!hn::AllTrue(d, good))) {
+      uint8_t mask[8] = {};
+      hn::StoreMaskBits(d, good, mask);
+      for (size_t k = 0; k < lanes; ++k) {
+        if ((mask[k / 8] >> (k % 8) & 1) == 0) codes[i + k] = 0;
+      }
+    }
+  }
+  *max_error = hn::GetLane(hn::MaxOfLanes(d, largest));
+  bool good = hn::AllTrue(d, all);
+  for (; i < count; ++i) {
+    T error = 0;
+    if (!quantize_point(values[i], scale, fill, &points[i], &codes[i], &error)) {
+      good = false;
+    } else if (error > *max_error) {
+      *max_error = error;
+    }
+  }
+  return good;
+}
+
+template <class T>
+void restore(const int32_t* HWY_RESTRICT codes, size_t count, T step, T* HWY_RESTRICT points) {
+  const hn::ScalableTag<T> d;
+  const hn::Rebind<int32_t, decltype(d)> di;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::Vec<decltype(d)> code;
+    if constexpr (sizeof(T) == 4) {
+      code = hn::ConvertTo(d, hn::LoadU(di, codes + i));
+    } else {
+      code = hn::PromoteTo(d, hn::LoadU(di, codes + i));
+    }
+    hn::StoreU(hn::Add(hn::LoadU(d, points + i), hn::Mul(code, hn::Set(d, step))), d, points + i);
+  }
+  for (; i < count; ++i) points[i] = points[i] + static_cast<T>(codes[i]) * step;
+}
+
+void magnitudes(const int32_t* HWY_RESTRICT codes, size_t count, uint8_t* HWY_RESTRICT out) {
+  const hn::ScalableTag<int32_t> d;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto magnitude = hn::BitCast(du, hn::Abs(hn::LoadU(d, codes + i)));
+    const auto capped = hn::Min(magnitude, hn::Set(du, 255u));
+    hn::StoreU(hn::TruncateTo(d8, capped), d8, out + i);
+  }
+  for (; i < count; ++i) {
+    const uint32_t bits = static_cast<uint32_t>(codes[i]);
+    const uint32_t magnitude = codes[i] < 0 ? 0 - bits : bits;
+    out[i] = static_cast<uint8_t>(magnitude < 255 ? magnitude : 255);
+  }
+}
+
+template <class T>
+const InterpolationKernels<T>& table() {
+  static constexpr InterpolationKernels<T> kernels{predict<T>, quantize<T>, restore<T>, magnitudes};
+  return kernels;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace firn::predict
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include "base/simd_dispatch.hpp"
+
+namespace firn::predict {
+
+namespace reference {
+template <class T>
+const InterpolationKernels<T>& interpolation_kernels();
+}  // namespace reference
+
+template <class T>
+const InterpolationKernels<T>& interpolation_kernels(simd::Target target) {
+  if (target == simd::Target::reference) return reference::interpolation_kernels<T>();
+  FIRN_SELECT_KERNELS(target, table<T>)
+}
+template const InterpolationKernels<float>& interpolation_kernels(simd::Target);
+template const InterpolationKernels<double>& interpolation_kernels(simd::Target);
+
+}  // namespace firn::predict
+#endif  // HWY_ONCE
