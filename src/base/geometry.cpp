@@ -52,20 +52,22 @@ std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return (a + b - 1)
 Shape choose_chunk(const Shape& shape, std::uint64_t target) {
   Shape chunk = shape;
   if (shape.count() <= target) return chunk;
-  // The largest side s such that the box of min(extent, s) holds at most target values.
+  // The largest side s such that the box of min(extent, s), or 2 s along rows, holds at most
+  // target values.
   std::uint64_t low = 1, high = target;
   while (low < high) {
     const std::uint64_t side = low + (high - low + 1) / 2;
     std::uint64_t values = 1;
     for (int k = 0; k < shape.rank; ++k) {
-      const std::uint64_t extent = std::min(shape.extents[k], side);
+      const std::uint64_t extent = std::min(shape.extents[k], k + 1 < shape.rank ? side : 2 * side);
       values = extent != 0 && values > target / extent ? target + 1 : values * extent;
     }
     (values <= target ? low : high) = values <= target ? side : side - 1;
   }
   for (int k = 0; k < shape.rank; ++k) {
     const std::uint64_t extent = shape.extents[k];
-    chunk.extents[k] = ceil_divide(extent, ceil_divide(extent, low));
+    const std::uint64_t side = k + 1 < shape.rank ? low : 2 * low;
+    chunk.extents[k] = ceil_divide(extent, ceil_divide(extent, side));
   }
   // Rows of whole vectors, unless that is the array's own length.
   std::uint64_t& row = chunk.extents[shape.rank - 1];

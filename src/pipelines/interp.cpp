@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "container/format.hpp"
 #include "encode/context_rans.hpp"
@@ -70,11 +72,16 @@ class Refinement {
         kernels_(predict::interpolation_kernels<T>(workspace.target)) {
     const std::size_t count =
         geometry.extents[0] * geometry.extents[1] * geometry.extents[2] * geometry.extents[3];
-    // Two sets: the grid so far, and the classes that join it. Rows are read past their end.
-    points_ = reinterpret_cast<T*>(workspace.points.reserve(2 * (count + kPadding) * sizeof(T)));
-    magnitudes_ = workspace.point_magnitudes.reserve(2 * (count + kPadding));
-    std::memset(magnitudes_, 0, 2 * (count + kPadding));
-    capacity_ = count + kPadding;
+    // Three sets: the grid so far, the classes that join it, and the grid of both.
+    const std::size_t capacity = count + 16 * kPadding;
+    points_ = reinterpret_cast<T*>(workspace.points.reserve(3 * capacity * sizeof(T)));
+    magnitudes_ = workspace.point_magnitudes.reserve(3 * capacity);
+    std::memset(points_, 0, 3 * capacity * sizeof(T));
+    std::memset(magnitudes_, 0, 3 * capacity);
+    class_points_ = points_ + capacity;
+    class_magnitudes_ = magnitudes_ + capacity;
+    next_points_ = points_ + 2 * capacity;
+    next_magnitudes_ = magnitudes_ + 2 * capacity;
     edge_ = reinterpret_cast<T*>(
         workspace.row.reserve((geometry.extents[3] + 8 * kPadding) * sizeof(T)));
     edge_magnitudes_ = workspace.edge_magnitudes.reserve(geometry.extents[3] + 8 * kPadding);
@@ -105,9 +112,9 @@ class Refinement {
         cls.points = points_;
         cls.magnitudes = magnitudes_;
       } else {
-        cls.points = points_ + capacity_ + used;
-        cls.magnitudes = magnitudes_ + capacity_ + used;
-        used += cls.count;
+        cls.points = class_points_ + used;
+        cls.magnitudes = class_magnitudes_ + used;
+        used += cls.count == 0 ? 0 : cls.count + kPadding;
       }
     }
   }
@@ -169,14 +176,12 @@ class Refinement {
   void close_level() {
     Extents total{};
     for (std::size_t k = 0; k < kMaxRank; ++k) total[k] = geometry_.on_grid(k, spacing_);
-    // The grid grows in place, so from its end; each row is read before it is overwritten,
-    // because it lies at or behind its old place.
     const Class<T>* const classes = classes_.data();
     const std::size_t row_length = total[3];
     const bool spread = classes[8].extents[3] != 0;
-    for (std::size_t a = total[0]; a-- > 0;) {
-      for (std::size_t b = total[1]; b-- > 0;) {
-        for (std::size_t c = total[2]; c-- > 0;) {
+    for (std::size_t a = 0; a < total[0]; ++a) {
+      for (std::size_t b = 0; b < total[1]; ++b) {
+        for (std::size_t c = 0; c < total[2]; ++c) {
           unsigned odd = 0;
           std::array<std::size_t, 3> at{a, b, c};
           for (std::size_t k = 0; k < 3; ++k) {
@@ -188,19 +193,20 @@ class Refinement {
           const std::size_t from = even.row(at[0], at[1], at[2]);
           const std::size_t to = ((a * total[1] + b) * total[2] + c) * row_length;
           if (!spread) {
-            std::memmove(points_ + to, even.points + from, row_length * sizeof(T));
-            std::memmove(magnitudes_ + to, even.magnitudes + from, row_length);
+            std::memcpy(next_points_ + to, even.points + from, row_length * sizeof(T));
+            std::memcpy(next_magnitudes_ + to, even.magnitudes + from, row_length);
             continue;
           }
           const Class<T>& other = classes[odd | 8];
           const std::size_t second = other.row(at[0], at[1], at[2]);
-          std::memcpy(edge_, even.points + from, even.extents[3] * sizeof(T));
-          std::memcpy(edge_magnitudes_, even.magnitudes + from, even.extents[3]);
-          interleave(edge_, other.points + second, row_length, points_ + to);
-          interleave(edge_magnitudes_, other.magnitudes + second, row_length, magnitudes_ + to);
+          interleave(even.points + from, other.points + second, row_length, next_points_ + to);
+          interleave(even.magnitudes + from, other.magnitudes + second, row_length,
+                     next_magnitudes_ + to);
         }
       }
     }
+    std::swap(points_, next_points_);
+    std::swap(magnitudes_, next_magnitudes_);
     grid_ = total;
   }
 
@@ -212,10 +218,11 @@ class Refinement {
   }
 
  private:
-  static constexpr std::size_t kPadding = 64;
+  static constexpr std::size_t kPadding = predict::kRowSlack;
 
   template <class V>
-  static void interleave(const V* even, const V* odd, std::size_t length, V* out) {
+  static void interleave(const V* __restrict even, const V* __restrict odd, std::size_t length,
+                         V* __restrict out) {
     std::size_t i = 0;
     for (; 2 * i + 1 < length; ++i) {
       out[2 * i] = even[i];
@@ -251,7 +258,10 @@ class Refinement {
   const predict::InterpolationKernels<T>& kernels_;
   T* points_ = nullptr;
   std::uint8_t* magnitudes_ = nullptr;
-  std::size_t capacity_ = 0;
+  T* class_points_ = nullptr;
+  std::uint8_t* class_magnitudes_ = nullptr;
+  T* next_points_ = nullptr;
+  std::uint8_t* next_magnitudes_ = nullptr;
   T* edge_ = nullptr;
   std::uint8_t* edge_magnitudes_ = nullptr;
   Extents grid_{};
@@ -266,6 +276,15 @@ constexpr unsigned class_order(unsigned i) {
 
 std::uint8_t level_set(std::size_t spacing) {
   return static_cast<std::uint8_t>((spacing == 1 ? 0 : spacing == 2 ? 1 : 2) * kActivityContexts);
+}
+
+template <class T>
+void gather(const T* __restrict from, std::size_t step, std::size_t count, T* __restrict to) {
+  if (step == 2) {
+    for (std::size_t k = 0; k < count; ++k) to[k] = from[2 * k];
+  } else {
+    for (std::size_t k = 0; k < count; ++k) to[k] = from[k * step];
+  }
 }
 
 void add_to(std::uint8_t* contexts, std::size_t count, std::uint8_t amount) {
@@ -398,7 +417,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
                                        std::size_t offset, std::size_t step) {
         refinement.predict_row(odd, a, b, c, row_contexts);
-        for (std::size_t k = 0; k < length; ++k) wanted[k] = values[offset + k * step];
+        gather(values + offset, step, length, wanted);
         T* points = cls.points + cls.row(a, b, c);
         add_to(row_contexts, length, level_set(s));
         if (!kernels.quantize(wanted, length, scale, fill, points, row_codes, &max_error)) {

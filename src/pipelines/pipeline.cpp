@@ -125,27 +125,28 @@ Box<const T> middle(const Box<const T>& chunk) {
   return chunk.part(origin, extents);
 }
 
-// Ranks the candidates by their size on a part of the chunk; returns how many succeeded.
+// A trial as small as this is mostly overhead and says little about the whole chunk.
+constexpr std::size_t kWeakTrialBytes = 768;
+
+// Ranks the candidates by their size on a part of the chunk; returns the least, 0 when all failed.
 template <class T>
 std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>& part,
                             const Parameters& parameters, Workspace& workspace, std::uint8_t* out) {
   std::array<std::pair<std::size_t, std::size_t>, 8> sizes{};
-  std::size_t succeeded = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Encoded trial;
     const bool done = encode_with(candidates[i], part, parameters, workspace, out, &trial);
     sizes[i] = {done ? trial.size : ~std::size_t{0}, i};
-    succeeded += done;
   }
   std::sort(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(candidates.size()));
   std::array<Candidate, 8> ordered{};
   for (std::size_t i = 0; i < candidates.size(); ++i) ordered[i] = candidates[sizes[i].second];
   std::copy_n(ordered.begin(), candidates.size(), candidates.begin());
-  return succeeded;
+  return sizes[0].first == ~std::size_t{0} ? 0 : sizes[0].first;
 }
 
-// Differences or interpolation, whichever a trial on part of the chunk favours; a thorough search
-// encodes the chunk with the best two.
+// Differences or interpolation, whichever a trial on part of the chunk favours; a thorough search,
+// or one whose trial says little, encodes the chunk with the best two.
 template <class T>
 bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
@@ -159,11 +160,9 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
     if (chunk.extents()[k] > 1) list[count++] = {Pipeline::interp, 1u << k};
   }
   const std::span<Candidate> candidates(list.data(), count);
-  if (rank_candidates(candidates, middle(chunk), parameters, workspace, out) == 0) {
-    return encode_with(list[0], chunk, parameters, workspace, out, encoded);
-  }
+  const std::size_t trial = rank_candidates(candidates, middle(chunk), parameters, workspace, out);
   if (!encode_with(list[0], chunk, parameters, workspace, out, encoded)) return false;
-  if (!parameters.thorough) return true;
+  if (!parameters.thorough && trial > kWeakTrialBytes) return true;
   Encoded second;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));

@@ -37,6 +37,10 @@ void set_weights(bool far_left, bool right, bool far_right, Direction<T>& direct
 
 inline constexpr int kActivityContexts = 20;
 
+// `predict` and `quantize` work on whole vectors: up to kRowSlack values behind a row's end may be
+// read, and written with anything.
+inline constexpr std::size_t kRowSlack = 64;
+
 template <class T>
 struct InterpolationKernels {
   // Predictions and contexts (0 to kActivityContexts - 1) of `count` points.

@@ -7,8 +7,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <cstring>
-
 HWY_BEFORE_NAMESPACE();
 namespace firn::predict {
 namespace HWY_NAMESPACE {
@@ -72,32 +70,9 @@ void predict_n(const Direction<T>* directions, size_t count, T inverse_step, T* 
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   const T share = T(1) / static_cast<T>(kCount);
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  for (size_t i = 0; i < count; i += lanes) {
     predict_vector<kCount>(directions, i, share, inverse_step, predictions, contexts);
   }
-  if (i == count) return;
-  // What is left, from copies of the rows that fill a vector.
-  const size_t rest = count - i;
-  T rows[kCount][kStencilTaps][hn::MaxLanes(d)] = {};
-  uint8_t near[kCount][2][hn::MaxLanes(d)] = {};
-  Direction<T> padded[kCount];
-  for (int k = 0; k < kCount; ++k) {
-    padded[k] = directions[k];
-    for (size_t t = 0; t < kStencilTaps; ++t) {
-      std::memcpy(rows[k][t], directions[k].row[t] + i, rest * sizeof(T));
-      padded[k].row[t] = rows[k][t];
-    }
-    for (size_t t = 0; t < 2; ++t) {
-      std::memcpy(near[k][t], directions[k].magnitude[t] + i, rest);
-      padded[k].magnitude[t] = near[k][t];
-    }
-  }
-  T last[hn::MaxLanes(d)];
-  uint8_t last_contexts[hn::MaxLanes(d)];
-  predict_vector<kCount>(padded, 0, share, inverse_step, last, last_contexts);
-  std::memcpy(predictions + i, last, rest * sizeof(T));
-  std::memcpy(contexts + i, last_contexts, rest);
 }
 
 template <class T>
@@ -140,8 +115,7 @@ bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<
   const auto limit = hn::Set(d, static_cast<T>(quantize::kNarrowLimit));
   auto largest = hn::Set(d, *max_error);
   auto all = hn::Eq(hn::Zero(d), hn::Zero(d));
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  for (size_t i = 0; i < count; i += lanes) {
     const auto value = hn::LoadU(d, values + i);
     const auto prediction = hn::LoadU(d, points + i);
     const auto scaled = hn::Mul(hn::Sub(value, prediction), hn::Set(d, scale.inverse_step));
@@ -150,11 +124,16 @@ bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<
     const auto rounded = round_vector(d, clamped, code);
     const auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
     const auto error = hn::Abs(hn::Sub(decoded, value));
-    const auto good =
-        hn::And(hn::Lt(error, hn::Set(d, scale.bound)),
-                hn::And(hn::Eq(scaled, clamped), hn::Not(hn::Eq(value, hn::Set(d, fill)))));
+    auto good = hn::And(hn::Lt(error, hn::Set(d, scale.bound)),
+                        hn::And(hn::Eq(scaled, clamped), hn::Not(hn::Eq(value, hn::Set(d, fill)))));
+    if (count - i < lanes) {
+      const auto in_row = hn::FirstN(d, count - i);
+      largest = hn::Max(largest, hn::IfThenElseZero(hn::And(good, in_row), error));
+      good = hn::Or(good, hn::Not(in_row));
+    } else {
+      largest = hn::Max(largest, hn::IfThenElseZero(good, error));
+    }
     all = hn::And(all, good);
-    largest = hn::Max(largest, hn::IfThenElseZero(good, error));
     hn::StoreU(hn::IfThenElse(good, decoded, prediction), d, points + i);
     hn::StoreU(code, di, codes + i);
     if (HWY_UNLIKELY(!hn::AllTrue(d, good))) {
@@ -166,16 +145,7 @@ bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<
     }
   }
   *max_error = hn::GetLane(hn::MaxOfLanes(d, largest));
-  bool good = hn::AllTrue(d, all);
-  for (; i < count; ++i) {
-    T error = 0;
-    if (!quantize_point(values[i], scale, fill, &points[i], &codes[i], &error)) {
-      good = false;
-    } else if (error > *max_error) {
-      *max_error = error;
-    }
-  }
-  return good;
+  return hn::AllTrue(d, all);
 }
 
 template <class T>
