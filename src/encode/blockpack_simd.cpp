@@ -202,8 +202,8 @@ struct Planes {
   alignas(32) uint32_t mask[2 * kMaxPlanes];
 };
 
-// Planes of the two's complement to those of the zigzag code, where plane 0 is the sign and the
-// others are exclusive-ored with it. `shifted` planes go one up; the topmost is the sign itself.
+// Planes of the two's complement as planes first ... of the zigzag code: there plane 0 is the sign,
+// and the others are one place up and exclusive-ored with it.
 HWY_INLINE void store_planes(const ByteVector* v, int count, ByteVector sign, int first,
                              size_t half, Planes& planes) {
   const Bytes d;
@@ -342,6 +342,8 @@ HWY_INLINE uint8_t* compress_plane(const uint8_t* plane, uint32_t mask, uint8_t*
   compress8(plane + 24, mask >> 24, out + std::popcount(mask & 0xFFFFFF));
   return out + std::popcount(mask);
 }
+
+// Writes a superblock of nonzero width whose kPlanes planes are all set.
 template <int kPlanes>
 HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
   // Dense planes end with the last that has more than kMaxSparse nonzero bytes.
@@ -468,7 +470,7 @@ HWY_INLINE const uint8_t* read_planes(const uint8_t* in, int width, int dense, P
   return in;
 }
 
-// Byte kByte of the values' two's complement, from the zigzag planes.
+// Byte `byte` of the values' two's complement, from the zigzag planes; `top`: it is the last.
 HWY_INLINE void load_bytes(const Planes& planes, int byte, bool top, size_t half, ByteVector* v) {
   const Bytes d;
   const auto sign = hn::Load(d, planes.plane[0] + half / 8);

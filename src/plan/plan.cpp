@@ -134,27 +134,43 @@ ValueRange value_range_of(const ArrayView& array, std::optional<double> fill,
 
 // The largest magnitude on a sample: enough to choose a margin, which is not about correctness.
 template <class T>
-double sampled_magnitude(const ArrayView& array, std::optional<double> fill) {
-  constexpr std::uint64_t kSamples = 1024;
+double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
+                         engine::Workers& workers) {
+  constexpr std::uint64_t kRows = 16, kRowLength = 64;
   const std::uint64_t count = array.shape.count();
-  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
-  T magnitude = 0;
-  const std::uint64_t samples = std::min(count, kSamples);
-  for (std::uint64_t i = 0; i < samples; ++i) {
-    // Spread evenly; divided first where the product could overflow.
-    std::uint64_t index = count / samples * i + count % samples * i / samples;
-    std::int64_t offset = 0;
-    for (int k = array.shape.rank - 1; k >= 0; --k) {
-      offset += static_cast<std::int64_t>(index % array.shape.extents[k]) * strides[k];
-      index /= array.shape.extents[k];
+  T low = std::numeric_limits<T>::infinity(), high = -low;
+  if (!array.strides) {
+    const T* const data = static_cast<const T*>(array.data);
+    const auto& kernels = quantize::range_kernels<T>(workers.workspace(0).target);
+    if (count <= kRows * kRowLength) {
+      kernels.widen(data, static_cast<std::size_t>(count), fill_value, &low, &high);
+    } else {
+      const std::uint64_t apart = (count - kRowLength) / (kRows - 1);
+      for (std::uint64_t row = 0; row < kRows; ++row) {
+        kernels.widen(data + row * apart, kRowLength, fill_value, &low, &high);
+      }
     }
-    const T value = static_cast<const T*>(array.data)[offset];
-    if (std::isfinite(value) && value != fill_value) {
-      magnitude = std::max(magnitude, std::fabs(value));
+  } else {
+    constexpr std::uint64_t kSamples = 256;
+    const std::uint64_t samples = std::min(count, kSamples);
+    for (std::uint64_t i = 0; i < samples; ++i) {
+      std::uint64_t index = count / samples * i;
+      std::int64_t offset = 0;
+      for (int k = array.shape.rank - 1; k >= 0; --k) {
+        const std::uint64_t extent = array.shape.extents[k];
+        offset += static_cast<std::int64_t>(index % extent) * (*array.strides)[k];
+        index /= extent;
+      }
+      const T value = static_cast<const T*>(array.data)[offset];
+      if (!std::isfinite(value) || value == fill_value) continue;
+      low = std::min(low, value);
+      high = std::max(high, value);
     }
   }
-  return static_cast<double>(magnitude);
+  return low > high
+             ? 0
+             : std::max(std::fabs(static_cast<double>(low)), std::fabs(static_cast<double>(high)));
 }
 
 // How far step stays below twice the bound: rounding moves a code's value by about 2^-24 (2^-53)
@@ -242,7 +258,7 @@ void resolve_bound(const ArrayView& array, engine::Workers& workers, Plan* plan)
   const std::optional<double>& fill = plan->parameters.fill;
   if (bound.kind == BoundKind::lossless) return;
   if (bound.kind == BoundKind::abs) {
-    return set_bound<T>(bound.value, sampled_magnitude<T>(array, fill), plan);
+    return set_bound<T>(bound.value, sampled_magnitude<T>(array, fill, workers), plan);
   }
   const ValueRange range = value_range_of<T>(array, fill, workers);
   if (!(range.high > range.low)) return;  // constant, or nothing finite: lossless

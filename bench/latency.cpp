@@ -1,0 +1,118 @@
+// Time of one small message, compressed and decompressed with contexts that are kept, next to
+// memcpy and zfp in the same run (CEAZ's message sizes). Best of many; all on one thread.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <firn/firn.hpp>
+#include <vector>
+
+#ifdef FIRN_WITH_ZFP
+#include <zfp.h>
+#endif
+
+namespace {
+
+// Nanoseconds of one call: the best of batches long enough for the clock.
+template <class Call>
+double best_of(Call call) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kBatch = 64, kBatches = 200;
+  double best = 1e18;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < kBatch; ++i) call();
+    const double each =
+        std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kBatch;
+    best = std::min(best, each);
+  }
+  return best;
+}
+
+struct Timing {
+  double compress, decompress;
+  std::size_t bytes;
+};
+
+Timing time_firn(const std::vector<float>& message, firn::Preset preset, double bound) {
+  firn::Options options;
+  options.bound = firn::Bound::abs(bound);
+  options.preset = preset;
+  firn::Execution execution;
+  execution.threads = 1;
+  const firn::Shape shape{message.size()};
+  firn::Compressor compressor;
+  firn::Decompressor decompressor;
+  std::vector<std::uint8_t> stream(*firn::worst_case_size(firn::Type::f32, shape, options));
+  std::vector<float> decoded(message.size());
+  std::size_t size = 0;
+  const double compress = best_of([&] {
+    size = *compressor.compress_into(firn::view(message.data(), shape), options, stream, execution);
+  });
+  const double decompress = best_of([&] {
+    (void)decompressor.decompress({stream.data(), size}, firn::mutable_view(decoded.data(), shape),
+                                  execution);
+  });
+  return {compress, decompress, size};
+}
+
+#ifdef FIRN_WITH_ZFP
+Timing time_zfp(const std::vector<float>& message, double bound) {
+  std::vector<float> in = message, decoded(message.size());
+  zfp_field* field = zfp_field_1d(in.data(), zfp_type_float, in.size());
+  zfp_stream* zfp = zfp_stream_open(nullptr);
+  zfp_stream_set_accuracy(zfp, bound);
+  std::vector<std::uint8_t> out(zfp_stream_maximum_size(zfp, field));
+  bitstream* bits = stream_open(out.data(), out.size());
+  zfp_stream_set_bit_stream(zfp, bits);
+  std::size_t size = 0;
+  const double compress = best_of([&] {
+    zfp_stream_rewind(zfp);
+    size = zfp_compress(zfp, field);
+  });
+  zfp_field_set_pointer(field, decoded.data());
+  const double decompress = best_of([&] {
+    zfp_stream_rewind(zfp);
+    zfp_decompress(zfp, field);
+  });
+  stream_close(bits);
+  zfp_stream_close(zfp);
+  zfp_field_free(field);
+  return {compress, decompress, size};
+}
+#endif
+
+}  // namespace
+
+int main() {
+  std::printf("%-8s %-10s %8s %14s %14s", "message", "", "bytes", "compress ns", "decompress ns");
+  std::printf("   %s\n", "of zfp's time");
+  for (const std::size_t kib : {1, 4, 16, 64}) {
+    std::vector<float> message(kib * 256), copy(kib * 256);
+    for (std::size_t i = 0; i < message.size(); ++i) {
+      message[i] = std::sin(static_cast<float>(i) * 0.02f) * 100.0f;
+    }
+    const double bound = 0.2;  // 1e-3 of the range
+    Timing zfp{0, 0, 0};
+#ifdef FIRN_WITH_ZFP
+    zfp = time_zfp(message, bound);
+#endif
+    const auto print = [&](const char* name, const Timing& t) {
+      std::printf("%4zu KiB %-10s %8zu %14.0f %14.0f", kib, name, t.bytes, t.compress,
+                  t.decompress);
+      if (zfp.bytes != 0) {
+        std::printf("   %.3f %.3f", t.compress / zfp.compress, t.decompress / zfp.decompress);
+      }
+      std::printf("\n");
+    };
+    const double moved = best_of([&] {
+      std::memcpy(copy.data(), message.data(), message.size() * sizeof(float));
+      asm volatile("" ::"r"(copy.data()) : "memory");
+    });
+    print("memcpy", {moved, moved, message.size() * sizeof(float)});
+    if (zfp.bytes != 0) print("zfp", zfp);
+    print("fast", time_firn(message, firn::Preset::fast, bound));
+    print("balanced", time_firn(message, firn::Preset::balanced, bound));
+  }
+}
