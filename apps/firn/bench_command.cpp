@@ -49,9 +49,10 @@ struct Measurement {
   std::optional<Report> zfp;
 };
 
-// Calls `value` for every report that `choose` finds.
+// Of `value` of the report that `choose` finds in each measurement.
 template <class Choose, class Value>
 double geometric_mean(const std::vector<Measurement>& measurements, Choose choose, Value value) {
+  if (measurements.size() == 1) return value(choose(measurements[0]));
   double logarithms = 0;
   for (const Measurement& measurement : measurements) {
     logarithms += std::log(value(choose(measurement)));

@@ -10,6 +10,7 @@ void add_compress_command(CLI::App& program);
 void add_decompress_command(CLI::App& program);
 void add_info_command(CLI::App& program);
 void add_verify_command(CLI::App& program);
+void add_metrics_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 
 }  // namespace firn_cli

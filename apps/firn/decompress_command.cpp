@@ -114,8 +114,8 @@ struct DecompressCommand {
     constexpr std::size_t kMostLines = 20;
     const std::size_t lines = std::min(damages.size(), kMostLines);
     for (std::size_t i = 0; i < lines; ++i) {
-      fmt::print(stderr, "firn: {}: missing: values {} (chunk {}): {}\n", name,
-                 to_text(damages[i].region), damages[i].chunk, damages[i].error.message);
+      fmt::print(stderr, "firn: {}: missing: values {}: {}\n", name, to_text(damages[i].region),
+                 damages[i].error.message);
     }
     if (lines < damages.size()) {
       fmt::print(stderr, "firn: {}: and {} more chunks{}\n", name, damages.size() - lines,

@@ -35,11 +35,19 @@ struct InfoCommand {
     const InputBytes stream = InputBytes::open(path);
     const firn::Info info = value_or_fail(firn::inspect(stream.bytes()), name);
     std::vector<firn::ChunkInfo> list;
-    if (chunks) list = value_or_fail(firn::inspect_chunks(stream.bytes()), name);
+    if (chunks || !info.complete) {
+      list = value_or_fail(firn::inspect_chunks(stream.bytes()), name);
+    }
     if (json) {
       print_as_json(info, list);
     } else {
       print_as_text(name, info, list);
+    }
+    if (!info.complete) {
+      fail(ExitCode::truncated,
+           "{}: only {} of {} chunks can be found: the stream is cut off or damaged (decompress "
+           "--salvage decodes what is left)",
+           name, list.size(), info.chunk_count);
     }
   }
 
@@ -58,6 +66,7 @@ struct InfoCommand {
     object["chunk_dims"] = std::vector<std::uint64_t>(info.chunk.extents.begin(),
                                                       info.chunk.extents.begin() + info.chunk.rank);
     object["chunk_count"] = info.chunk_count;
+    object["complete"] = info.complete;
     object["simd_target"] = firn::simd_target();
     if (chunks) {
       auto array = nlohmann::ordered_json::array();

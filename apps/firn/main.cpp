@@ -69,6 +69,7 @@ int run(int argc, char** argv) {
   firn_cli::add_decompress_command(program);
   firn_cli::add_info_command(program);
   firn_cli::add_verify_command(program);
+  firn_cli::add_metrics_command(program);
   firn_cli::add_bench_command(program);
   program.add_subcommand("help", "Show the commands, or the options of one");
 
@@ -78,14 +79,15 @@ int run(int argc, char** argv) {
     if (!first.starts_with('-') && !first.empty() && find_command(program, first) == nullptr) {
       return report_failure(
           ExitCode::usage,
-          fmt::format("there is no command '{}': compress, decompress, info, verify, bench, help",
-                      first));
+          fmt::format(
+              "there is no command '{}': compress, decompress, info, verify, metrics, bench, help",
+              first));
     }
     program.parse(argc, argv);
     if (program.get_subcommands().empty()) {
-      return report_failure(
-          ExitCode::usage,
-          "a command is needed: compress, decompress, info, verify, bench (see 'firn help')");
+      return report_failure(ExitCode::usage,
+                            "a command is needed: compress, decompress, info, verify, metrics, "
+                            "bench (see 'firn help')");
     }
     return 0;
   } catch (const CLI::CallForHelp&) {

@@ -90,7 +90,11 @@ OutputFile::OutputFile(std::string path, bool replace)
     }
     path_ = resolve(path_);
   }
-  if (!direct_ && access(directory_of(path_).c_str(), W_OK | X_OK) != 0) fail_to_write(errno);
+  if (direct_) return;
+  const std::string directory = directory_of(path_);
+  if (stat(directory.c_str(), &status) != 0) fail_to_write(errno);
+  if (!S_ISDIR(status.st_mode)) fail_to_write(ENOTDIR);
+  if (access(directory.c_str(), W_OK | X_OK) != 0) fail_to_write(errno);
 }
 
 OutputFile::~OutputFile() {

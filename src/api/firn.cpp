@@ -42,8 +42,7 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::constant, "constant"}, {Pipeline::shuffle, "shuffle"},
     {Pipeline::lorenzo, "lorenzo"},   {Pipeline::blockpack, "blockpack"},
     {Pipeline::ceresz, "ceresz"},     {Pipeline::ceresz4, "ceresz4"},
-    {Pipeline::contexts, "contexts"},
-    {Pipeline::interp, "interp"},
+    {Pipeline::contexts, "contexts"}, {Pipeline::interp, "interp"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
 constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr"};
@@ -342,8 +341,9 @@ Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded, 
                        text_of(original.shape) + ", the other array " + name_of(decoded.type) +
                        " " + text_of(decoded.shape)};
     }
-    if (const Status status = check_shapes(original.type, original.shape, original.shape);
-        original.shape.rank < 1 || original.shape.rank > kMaxRank) {
+    if (const Status status =
+            check_shapes(original.type, original.shape, original.shape, ~std::uint64_t{0});
+        !status) {
       return status.error();
     }
     engine::Workers workers(execution.threads);

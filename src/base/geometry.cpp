@@ -4,11 +4,10 @@
 #include <limits>
 #include <string>
 
-#include "container/format.hpp"
-
 namespace firn {
 
-Status check_shapes(Type type, const Shape& shape, const Shape& chunk) {
+Status check_shapes(Type type, const Shape& shape, const Shape& chunk,
+                    std::uint64_t max_chunk_values) {
   if (shape.rank < 1 || shape.rank > kMaxRank) {
     return Error{ErrorCode::invalid_argument,
                  "rank " + std::to_string(shape.rank) + "; Firn takes arrays of rank 1 to 4"};
@@ -34,9 +33,10 @@ Status check_shapes(Type type, const Shape& shape, const Shape& chunk) {
     if (extent == 0 && shape.extents[k] != 0) {
       return Error{ErrorCode::invalid_argument, "a chunk extent is 0"};
     }
-    if (extent != 0 && values > format::kMaxChunkValues / extent) {
-      return Error{ErrorCode::invalid_argument,
-                   "a chunk of more than 16,777,216 values; about 262,144 is usual"};
+    if (extent != 0 && values > max_chunk_values / extent) {
+      return Error{ErrorCode::invalid_argument, "a chunk of more than " +
+                                                    std::to_string(max_chunk_values) +
+                                                    " values; about 262144 is usual"};
     }
     values *= extent;
   }
@@ -45,7 +45,8 @@ Status check_shapes(Type type, const Shape& shape, const Shape& chunk) {
 
 namespace {
 
-std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+// a + b - 1 could overflow: shapes come here before they are checked.
+std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
 
 }  // namespace
 
@@ -98,6 +99,27 @@ Grid::Grid(const Shape& shape, const Shape& chunk) : shape_(shape), chunk_(chunk
   }
 }
 
+Grid::Part Grid::part(const Region& box) const {
+  Part part{*this, {}, {}, box.shape.count() == 0 ? 0u : 1u};
+  for (int k = 0; part.count != 0 && k < shape_.rank; ++k) {
+    part.first[k] = box.origin[k] / chunk_.extents[k];
+    const std::uint64_t last = (box.origin[k] + box.shape.extents[k] - 1) / chunk_.extents[k];
+    part.pieces[k] = last - part.first[k] + 1;
+    part.count *= part.pieces[k];
+  }
+  return part;
+}
+
+std::uint64_t Grid::Part::number(std::uint64_t i) const {
+  std::uint64_t number = 0, stride = 1;
+  for (int k = grid.shape_.rank - 1; k >= 0; --k) {
+    number += (first[k] + i % pieces[k]) * stride;
+    i /= pieces[k];
+    stride *= grid.pieces_[k];
+  }
+  return number;
+}
+
 Region Grid::region(std::uint64_t number) const {
   Region region;
   region.shape.rank = shape_.rank;
@@ -112,10 +134,10 @@ Region Grid::region(std::uint64_t number) const {
 
 std::array<std::int64_t, kMaxRank> contiguous_strides(const Shape& shape) {
   std::array<std::int64_t, kMaxRank> strides{};
-  std::int64_t stride = 1;
+  std::uint64_t stride = 1;  // wraps only where another extent is 0
   for (int k = shape.rank - 1; k >= 0; --k) {
-    strides[k] = stride;
-    stride *= static_cast<std::int64_t>(shape.extents[k]);
+    strides[k] = static_cast<std::int64_t>(stride);
+    stride *= shape.extents[k];
   }
   return strides;
 }

@@ -8,8 +8,9 @@
 
 namespace firn {
 
-// Extents that cannot overflow: values and bytes fit 63 bits, a chunk fits the format's limit.
-Status check_shapes(Type type, const Shape& shape, const Shape& chunk);
+// Extents that cannot overflow: values and bytes fit 63 bits, a chunk holds at most so many values.
+Status check_shapes(Type type, const Shape& shape, const Shape& chunk,
+                    std::uint64_t max_chunk_values);
 
 // A chunk shape of about `target` values, near to a cube, whose pieces are of even size.
 Shape choose_chunk(const Shape& shape, std::uint64_t target);
@@ -23,9 +24,16 @@ class Grid {
   Grid(const Shape& shape, const Shape& chunk);
   std::uint64_t count() const { return count_; }
   Region region(std::uint64_t number) const;
-  // Numbers of chunks that touch a box: visits each.
-  template <class Visit>
-  void for_each_in(const Region& box, Visit visit) const;
+
+  // The chunks that touch a box, as the i-th of `count`; ascending.
+  struct Part {
+    const Grid& grid;
+    std::array<std::uint64_t, kMaxRank> first;
+    std::array<std::uint64_t, kMaxRank> pieces;
+    std::uint64_t count;
+    std::uint64_t number(std::uint64_t i) const;
+  };
+  Part part(const Region& box) const;
 
  private:
   Shape shape_;
@@ -33,26 +41,6 @@ class Grid {
   std::array<std::uint64_t, kMaxRank> pieces_{};
   std::uint64_t count_ = 0;
 };
-
-template <class Visit>
-void Grid::for_each_in(const Region& box, Visit visit) const {
-  if (box.shape.count() == 0 || count_ == 0) return;
-  std::array<std::uint64_t, kMaxRank> first{}, last{}, at{};
-  for (int k = 0; k < shape_.rank; ++k) {
-    first[k] = box.origin[k] / chunk_.extents[k];
-    last[k] = (box.origin[k] + box.shape.extents[k] - 1) / chunk_.extents[k];
-  }
-  at = first;
-  for (;;) {
-    std::uint64_t number = 0;
-    for (int k = 0; k < shape_.rank; ++k) number = number * pieces_[k] + at[k];
-    visit(number);
-    int k = shape_.rank - 1;
-    while (k >= 0 && at[k] == last[k]) at[k] = first[k], --k;
-    if (k < 0) return;
-    ++at[k];
-  }
-}
 
 // Row-major strides of a contiguous array, in values.
 std::array<std::int64_t, kMaxRank> contiguous_strides(const Shape& shape);
@@ -70,6 +58,11 @@ class Box {
   // Values of a row lie `row_stride` apart; 1 unless the caller's array is strided there.
   std::size_t row_length() const { return row_length_; }
   std::int64_t row_stride() const { return row_stride_; }
+
+  // Where the box's memory ends, when it is one piece; null otherwise.
+  T* following() const {
+    return row_length_ == count_ && row_stride_ == 1 ? data_ + count_ : nullptr;
+  }
 
   // The box inside this one at `origin`.
   Box part(const std::array<std::size_t, kMaxRank>& origin,

@@ -120,7 +120,9 @@ Result<Header> read_header(ByteReader& in, std::span<const std::uint8_t> stream)
        static_cast<double>(static_cast<float>(header.bound_abs)) != header.bound_abs)) {
     return header_error(ErrorCode::corrupt, "impossible bound");
   }
-  if (const Status status = check_shapes(header.type, header.shape, header.chunk); !status) {
+  if (const Status status =
+          check_shapes(header.type, header.shape, header.chunk, format::kMaxChunkValues);
+      !status) {
     return header_error(ErrorCode::corrupt, status.error().message);
   }
   return header;

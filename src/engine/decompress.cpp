@@ -11,6 +11,9 @@
 namespace firn::engine {
 namespace {
 
+// Output of this size or more goes past the caches; it would push out everything else.
+constexpr std::uint64_t kStreamingBytes = std::uint64_t{32} << 20;
+
 std::string text_of(const std::array<std::uint64_t, kMaxRank>& list, int rank,
                     const char* separator) {
   std::string text;
@@ -46,6 +49,8 @@ void set_to_nan(const Box<T>& box) {
   });
 }
 
+Error malformed_payload() { return {ErrorCode::corrupt, "its payload is malformed"}; }
+
 template <class T>
 Status decode_chunk(const OpenStream& stream, std::uint64_t number, const Region& region,
                     const MutableArrayView& out, const std::array<std::int64_t, kMaxRank>& strides,
@@ -58,15 +63,14 @@ Status decode_chunk(const OpenStream& stream, std::uint64_t number, const Region
   const auto record = container::read_record(stream.bytes, stream.records.entries[number],
                                              raw_bytes, stream.header, number);
   if (!record) return record.error();
-  const pipelines::Parameters parameters = parameters_of(stream.header);
-  const Error malformed{ErrorCode::corrupt, "its payload is malformed"};
-
+  pipelines::Parameters parameters = parameters_of(stream.header);
+  parameters.streaming = region.shape.count() * sizeof(T) >= kStreamingBytes;
   const Region wanted = intersection(chunk, region);
   T* const data = static_cast<T*>(out.data);
   if (wanted.shape == chunk.shape) {
     const Box<T> box(data, strides, relative_to(chunk, region.origin));
     if (!pipelines::decode<T>(record->pipeline, record->payload, parameters, box, workspace)) {
-      return malformed;
+      return malformed_payload();
     }
     return std::monostate{};
   }
@@ -78,7 +82,7 @@ Status decode_chunk(const OpenStream& stream, std::uint64_t number, const Region
   whole.shape = chunk.shape;
   if (!pipelines::decode<T>(record->pipeline, record->payload, parameters,
                             Box<T>(values, chunk_strides, whole), workspace)) {
-    return malformed;
+    return malformed_payload();
   }
   // Rows of the two boxes need not be joined alike, so go by rows of the fastest axis.
   Region row = relative_to(wanted, chunk.origin);
@@ -135,17 +139,14 @@ Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& e
 Status decompress(const OpenStream& stream, const Region& region, const MutableArrayView& out,
                   const Execution& execution, Workers& workers, std::vector<Damage>* damages) {
   const auto strides = out.strides ? *out.strides : contiguous_strides(region.shape);
-  std::vector<std::uint64_t> all;
-  const bool whole = region.shape == stream.header.shape;
-  if (!whole) stream.grid.for_each_in(region, [&](std::uint64_t n) { all.push_back(n); });
-  const std::uint64_t count = whole ? stream.grid.count() : all.size();
+  const Grid::Part part = stream.grid.part(region);
   Progress progress(execution, region.shape.count() * size_of(stream.header.type));
   std::mutex mutex;
   // The first failure by number, whatever the order of the threads.
   std::optional<Error> failure;
   std::uint64_t failed = 0;
-  workers.for_each(count, [&](std::uint64_t i, pipelines::Workspace& workspace) {
-    const std::uint64_t number = whole ? i : all[i];
+  workers.for_each(part.count, [&](std::uint64_t i, pipelines::Workspace& workspace) {
+    const std::uint64_t number = part.number(i);
     const Status status =
         stream.header.type == Type::f32
             ? decode_chunk<float>(stream, number, region, out, strides, workspace)

@@ -33,7 +33,8 @@ Status check(const ArrayView& original, const ArrayView& decoded, const MetricsO
   }
   Shape one = original.shape;
   one.extents.fill(1);
-  if (const Status status = check_shapes(original.type, original.shape, one); !status) {
+  if (const Status status = check_shapes(original.type, original.shape, one, ~std::uint64_t{0});
+      !status) {
     return status;
   }
   if (original.shape.count() != 0 && (original.data == nullptr || decoded.data == nullptr)) {

@@ -12,6 +12,14 @@ namespace {
 // Each further lag doubles the loads of a difference; three reach almost all of the ratio.
 constexpr int kMaxLags = 3;
 
+// Asks for values while there is other work to do: packing leaves memory idle, and the next chunk
+// of a contiguous array lies behind this one. Past the array's end this does nothing.
+template <class T>
+void prefetch(const T* values, std::size_t count) {
+  constexpr std::size_t kLine = 64 / sizeof(T);
+  for (std::size_t i = 0; i < count; i += kLine) __builtin_prefetch(values + i, 0, 2);
+}
+
 template <class T, class Q>
 QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
                           Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
@@ -34,8 +42,10 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   const auto& kernels = encode::blockpack_kernels<Q>(workspace.target);
   std::uint8_t* next = writer.here();
   Q residuals[encode::kBlockpackTile];
+  const T* const following = chunk.following();
   for (std::size_t begin = 0; begin < quantized.count; begin += encode::kBlockpackTile) {
     const std::size_t length = std::min(encode::kBlockpackTile, quantized.count - begin);
+    if (following != nullptr) prefetch(following + begin, length);
     predict.difference(quantized.codes + begin, length, lags, residuals);
     next = kernels.encode(residuals, length, next);
   }
@@ -62,8 +72,7 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
     if (next == nullptr) return false;
     predict.reconstruct(residuals, length, lags, carry, codes + begin);
   }
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
-  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), scale.step, head.exact_count, chunk,
+  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), parameters, head.exact_count, chunk,
                       workspace);
   return next == end;
 }
@@ -155,8 +164,7 @@ bool decode_ceresz(Pipeline pipeline, std::span<const std::uint8_t> payload,
       end) {
     return false;
   }
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
-  restore_chunk<T, std::int32_t>(codes, static_cast<std::int32_t>(head.base), scale.step,
+  restore_chunk<T, std::int32_t>(codes, static_cast<std::int32_t>(head.base), parameters,
                                  head.exact_count, chunk, workspace);
   return true;
 }

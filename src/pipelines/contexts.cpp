@@ -116,8 +116,7 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
     predict.reconstruct(residuals, length, lags, carry, codes + begin);
   }
   if (!workspace.rans_decoder.finish()) return false;
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
-  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), scale.step, head.exact_count, chunk,
+  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), parameters, head.exact_count, chunk,
                       workspace);
   return true;
 }

@@ -447,6 +447,8 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   writer.write<std::uint8_t>(static_cast<std::uint8_t>(frozen));
   writer.advance(workspace.rans_encoder.encode(codes, contexts, count, segments, workspace.target,
                                                writer.here()));
+  // Errors are rounded to the nearest number, so the largest may be a little more than that.
+  if (max_error > 0) max_error = std::nextafter(max_error, scale.bound);
   *encoded = {Pipeline::interp, writer.size(), static_cast<double>(max_error)};
   return true;
 }

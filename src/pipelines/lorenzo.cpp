@@ -271,8 +271,7 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
     difference.reconstruct(residuals, length, lags, carry, codes + begin);
   }
   if (!extra.ok()) return false;
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
-  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), scale.step, head.exact_count, chunk,
+  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), parameters, head.exact_count, chunk,
                       workspace);
   return true;
 }

@@ -21,6 +21,7 @@ struct Parameters {
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   int margin = 0;
   std::optional<double> fill;
+  bool streaming = false;  // decode: the output is too large for the caches to be of use
 };
 
 struct Encoded {

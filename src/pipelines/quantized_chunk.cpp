@@ -95,7 +95,6 @@ bool for_each_bit(const std::uint64_t* words, std::size_t count, Visit visit) {
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result) {
-  using U = std::make_unsigned_t<Q>;
   const auto& kernels = quantize::kernels<T, Q>(workspace.target);
   const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
   const std::size_t count = chunk.count();
@@ -213,16 +212,18 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
 }
 
 template <class T, class Q>
-void restore_chunk(const Q* codes, Q base, T step, std::size_t exact_count, const Box<T>& chunk,
-                   Workspace& workspace) {
+void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::size_t exact_count,
+                   const Box<T>& chunk, Workspace& workspace) {
   const auto& kernels = quantize::kernels<T, Q>(workspace.target);
+  const auto dequantize = parameters.streaming ? kernels.dequantize_streaming : kernels.dequantize;
+  const T step = quantize::Scale<T>(static_cast<T>(parameters.bound_abs), parameters.margin).step;
   const std::size_t length = chunk.row_length();
   const std::int64_t stride = chunk.row_stride();
   T* gathered = reinterpret_cast<T*>(workspace.row.reserve(stride == 1 ? 1 : length * sizeof(T)));
   const std::uint8_t* exact = workspace.exact_bytes.data();
   chunk.for_each_row([&](T* row, std::size_t offset) {
     T* values = stride == 1 ? row : gathered;
-    kernels.dequantize(codes + offset, length, step, base, values);
+    dequantize(codes + offset, length, step, base, values);
     if (exact_count != 0) {
       workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
         std::memcpy(&values[i - offset], exact, sizeof(T));
@@ -299,7 +300,8 @@ std::string describe_head(std::span<const std::uint8_t> payload, int rank) {
 #define FIRN_INSTANTIATE(T, Q)                                                                \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
                                           QuantizedChunk<T, Q>*);                             \
-  template void restore_chunk(const Q*, Q, T, std::size_t, const Box<T>&, Workspace&);
+  template void restore_chunk(const Q*, Q, const Parameters&, std::size_t, const Box<T>&,     \
+                              Workspace&);
 FIRN_INSTANTIATE(float, std::int32_t)
 FIRN_INSTANTIATE(double, std::int32_t)
 FIRN_INSTANTIATE(double, std::int64_t)

@@ -61,8 +61,8 @@ Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace);
 
 // Writes decoded values to the chunk's place: dequantised codes, then the exact points on top.
 template <class T, class Q>
-void restore_chunk(const Q* codes, Q base, T step, std::size_t exact_count, const Box<T>& chunk,
-                   Workspace& workspace);
+void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::size_t exact_count,
+                   const Box<T>& chunk, Workspace& workspace);
 
 // The head of a payload: flags, orders, base, exact points.
 struct PayloadHead {

@@ -30,6 +30,8 @@ struct Workspace {
   ScratchArray<std::uint8_t> output;
   ScratchArray<std::uint8_t> trial;
 
+  ScratchArray<std::uint8_t> partial_sums;  // of a pass over the whole array
+
   ScratchArray<std::uint64_t> row_flags;
   encode::BitMap exact_map;
   ScratchArray<std::uint8_t> exact_bytes;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <new>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -215,7 +217,10 @@ double quantization_error(const ArrayView& array, const pipelines::Parameters& p
     double sum = 0;
     std::uint64_t count = 0;
   };
-  std::vector<Piece> pieces(static_cast<std::size_t>(Pass<T>(array).grid().count()));
+  // In a workspace, so that a reused compressor allocates nothing.
+  const auto piece_count = static_cast<std::size_t>(Pass<T>(array).grid().count());
+  std::uint8_t* memory = workers.workspace(0).partial_sums.reserve(piece_count * sizeof(Piece));
+  const std::span<Piece> pieces(new (memory) Piece[piece_count]{}, piece_count);
   const T fill_value =
       parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
   const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
@@ -309,7 +314,8 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
       chunk.extents[k] = std::min(chunk.extents[k], shape.extents[k]);
     }
   }
-  if (const Status status = check_shapes(type, shape, chunk); !status) return status.error();
+  if (const Status status = check_shapes(type, shape, chunk, format::kMaxChunkValues); !status)
+    return status.error();
   plan.header.chunk = chunk;
   if (options.fill && !std::isnan(*options.fill)) {  // NaN is kept without being named
     const double fill = type == Type::f32 ? static_cast<float>(*options.fill) : *options.fill;

@@ -51,6 +51,8 @@ struct Kernels {
   // ceil(count / 64) words.
   T (*flag)(const T* values, std::size_t count, Scale<T> scale, T fill, std::uint64_t* bits);
   void (*dequantize)(const Q* codes, std::size_t count, T step, Q base, T* values);
+  // The same past the caches, for output that is too large for them to be of use.
+  void (*dequantize_streaming)(const Q* codes, std::size_t count, T step, Q base, T* values);
 };
 
 template <class T>

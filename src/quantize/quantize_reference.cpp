@@ -110,7 +110,8 @@ void widen(const T* values, std::size_t count, T fill, T* low, T* high) {
 
 template <class T, class Q>
 const Kernels<T, Q>& kernels() {
-  static constexpr Kernels<T, Q> table{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>};
+  static constexpr Kernels<T, Q> table{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>,
+                                       dequantize<T, Q>};
   return table;
 }
 template const Kernels<float, std::int32_t>& kernels();

@@ -4,6 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/quantize_simd.cpp"  // NOLINT
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -153,29 +154,27 @@ T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
   return hn::GetLane(hn::MaxOfLanes(d, max_error));
 }
 
-HWY_INLINE void restore(const int32_t* codes, float step, int32_t base, float* values) {
+HWY_INLINE auto restore(const int32_t* codes, float step, int32_t base) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
-  hn::StoreU(
-      hn::Mul(hn::ConvertTo(d, hn::Add(hn::LoadU(di, codes), hn::Set(di, base))), hn::Set(d, step)),
-      d, values);
+  return hn::Mul(hn::ConvertTo(d, hn::Add(hn::LoadU(di, codes), hn::Set(di, base))),
+                 hn::Set(d, step));
 }
 
-HWY_INLINE void restore(const int32_t* codes, double step, int32_t base, double* values) {
+HWY_INLINE auto restore(const int32_t* codes, double step, int32_t base) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<int32_t, decltype(d)> di32;
-  hn::StoreU(hn::Mul(hn::PromoteTo(d, hn::Add(hn::LoadU(di32, codes), hn::Set(di32, base))),
-                     hn::Set(d, step)),
-             d, values);
+  return hn::Mul(hn::PromoteTo(d, hn::Add(hn::LoadU(di32, codes), hn::Set(di32, base))),
+                 hn::Set(d, step));
 }
 
 // Exact for codes within +-2^51; damaged streams may hold others, which give some value.
-HWY_INLINE void restore(const int64_t* codes, double step, int64_t base, double* values) {
+HWY_INLINE auto restore(const int64_t* codes, double step, int64_t base) {
   const hn::ScalableTag<double> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto shifted = hn::Add(hn::LoadU(di, codes), hn::Set(di, magic_plus(base)));
   const auto code = hn::Sub(hn::BitCast(d, shifted), hn::Set(d, kMagic));
-  hn::StoreU(hn::Mul(code, hn::Set(d, step)), d, values);
+  return hn::Mul(code, hn::Set(d, step));
 }
 
 template <class T, class Q>
@@ -183,16 +182,35 @@ void dequantize(const Q* HWY_RESTRICT codes, size_t count, T step, Q base, T* HW
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) restore(codes + i, step, base, values + i);
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(restore(codes + i, step, base), d, values + i);
+  }
   if (i < count && count >= lanes) {
-    restore(codes + count - lanes, step, base, values + count - lanes);
+    hn::StoreU(restore(codes + count - lanes, step, base), d, values + count - lanes);
   } else if (i < count) {
     Q padded[hn::MaxLanes(d)] = {};
     T padded_values[hn::MaxLanes(d)];
     std::memcpy(padded, codes, count * sizeof(Q));
-    restore(padded, step, base, padded_values);
+    hn::StoreU(restore(padded, step, base), d, padded_values);
     std::memcpy(values, padded_values, count * sizeof(T));
   }
+}
+
+template <class T, class Q>
+void dequantize_streaming(const Q* HWY_RESTRICT codes, size_t count, T step, Q base,
+                          T* HWY_RESTRICT values) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const size_t misaligned = reinterpret_cast<uintptr_t>(values) % (lanes * sizeof(T));
+  if (misaligned % sizeof(T) != 0) return dequantize(codes, count, step, base, values);
+  const size_t head = misaligned == 0 ? 0 : lanes - misaligned / sizeof(T);
+  size_t i = head < count ? head : count;
+  dequantize(codes, i, step, base, values);
+  for (; i + lanes <= count; i += lanes) {
+    hn::Stream(restore(codes + i, step, base), d, values + i);
+  }
+  dequantize(codes + i, count - i, step, base, values + i);
+  hwy::FlushStream();
 }
 
 template <class T>
@@ -223,7 +241,8 @@ void widen(const T* HWY_RESTRICT values, size_t count, T fill, T* low, T* high) 
 
 template <class T, class Q>
 const Kernels<T, Q>& table() {
-  static constexpr Kernels<T, Q> kernels{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>};
+  static constexpr Kernels<T, Q> kernels{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>,
+                                         dequantize_streaming<T, Q>};
   return kernels;
 }
 

@@ -51,8 +51,7 @@ template <class Q>
 void expect_same_bytes_and_round_trip(const std::vector<Q>& residuals, const std::string& what) {
   const std::vector<std::uint8_t> expected = encode(simd::Target::reference, residuals);
   for (simd::Target target : simd::available_targets()) {
-    SCOPED_TRACE(what + " of " + std::to_string(residuals.size()) + " on " +
-                 simd::name_of(target));
+    SCOPED_TRACE(what + " of " + std::to_string(residuals.size()) + " on " + simd::name_of(target));
     ASSERT_EQ(encode(target, residuals), expected);
     std::vector<Q> decoded(residuals.size(), Q(77));
     std::size_t consumed = 0;
@@ -66,7 +65,8 @@ template <class Q>
 Q random_of_width(std::mt19937_64& random, int width) {
   using U = std::make_unsigned_t<Q>;
   if (width == 0) return 0;
-  const U code = static_cast<U>(static_cast<U>(random()) >> (8 * static_cast<int>(sizeof(Q)) - width));
+  const U code =
+      static_cast<U>(static_cast<U>(random()) >> (8 * static_cast<int>(sizeof(Q)) - width));
   return static_cast<Q>((code >> 1) ^ (U(0) - (code & 1)));
 }
 
@@ -98,7 +98,8 @@ TYPED_TEST(Blockpack, RoundTripsSparseValues) {
     for (int width : {1, 2, 3, 7, 8, 9, 14, 15, 16, 17, 31, 32}) {
       std::vector<Q> residuals(kBlockpackTile + 3 * kSuperblock + 5);
       for (Q& value : residuals) {
-        if (random() % static_cast<unsigned>(spacing) == 0) value = random_of_width<Q>(random, width);
+        if (random() % static_cast<unsigned>(spacing) == 0)
+          value = random_of_width<Q>(random, width);
       }
       expect_same_bytes_and_round_trip(residuals, "sparse width " + std::to_string(width));
     }
@@ -123,8 +124,8 @@ TYPED_TEST(Blockpack, RoundTripsValuesAtTheEdgesOfEachClass) {
   std::vector<Q> edges = {0, 1, -1, low, high, static_cast<Q>(low + 1), static_cast<Q>(high - 1)};
   for (int bit = 1; bit < static_cast<int>(8 * sizeof(Q)) - 1; ++bit) {
     const Q power = static_cast<Q>(Q(1) << bit);
-    for (Q value : {power, static_cast<Q>(power - 1), static_cast<Q>(-power),
-                    static_cast<Q>(-power - 1)}) {
+    for (Q value :
+         {power, static_cast<Q>(power - 1), static_cast<Q>(-power), static_cast<Q>(-power - 1)}) {
       edges.push_back(value);
     }
   }
@@ -152,8 +153,8 @@ TYPED_TEST(Blockpack, TilesConcatenateToTheWhole) {
     std::vector<std::uint8_t> bytes(blockpack_capacity(residuals.size(), sizeof(Q)));
     std::uint8_t* out = bytes.data();
     for (std::size_t i = 0; i < residuals.size(); i += kBlockpackTile) {
-      out = kernels.encode(residuals.data() + i, std::min(kBlockpackTile, residuals.size() - i),
-                           out);
+      out =
+          kernels.encode(residuals.data() + i, std::min(kBlockpackTile, residuals.size() - i), out);
     }
     bytes.resize(static_cast<std::size_t>(out - bytes.data()));
     ASSERT_EQ(bytes, encode(target, residuals));

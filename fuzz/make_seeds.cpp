@@ -1,0 +1,78 @@
+// Writes seeds for the fuzzers: make_seeds DECODE_FOLDER ROUND_TRIP_FOLDER
+#include <cstdio>
+#include <string>
+
+#include "fuzz_input.hpp"
+#include "support/fields.hpp"
+#include "support/forged_stream.hpp"
+#include "support/pipelines.hpp"
+
+namespace {
+
+using firn::test::Kind;
+
+void write(const std::string& folder, int number, const std::vector<std::uint8_t>& bytes) {
+  const std::string name = folder + "/seed" + std::to_string(number);
+  std::FILE* file = std::fopen(name.c_str(), "wb");
+  if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() ||
+      std::fclose(file) != 0) {
+    std::perror(name.c_str());
+    std::exit(1);
+  }
+}
+
+template <class T>
+int write_seeds(const std::string& decode, const std::string& round_trip, int number) {
+  for (const firn::Pipeline pipeline : firn::test::chosen_pipelines()) {
+    // By rank: the bytes that ForgedChunk reads as extents, and the shape that they stand for.
+    const std::vector<std::uint8_t> extents[] = {{60}, {9, 5}, {4, 5, 4}, {2, 3, 2, 3}};
+    for (int rank = 1; rank <= firn::kMaxRank; ++rank) {
+      for (const Kind kind : {Kind::noisy, Kind::smooth, Kind::steps}) {
+        std::vector<std::uint8_t> head{static_cast<std::uint8_t>(pipeline),
+                                       static_cast<std::uint8_t>((sizeof(T) == 8) + 2 * (rank - 1))};
+        const auto& list = extents[rank - 1];
+        head.insert(head.end(), list.begin(), list.end());
+        head.push_back(4);     // margin 6
+        head.push_back(0xFC);  // bound 2^-4
+        firn::ByteReader in(head);
+        const auto chunk = firn::fuzz::ForgedChunk::read(in);
+        auto values = firn::test::make_field<T>(chunk.shape, kind);
+        if (kind == Kind::noisy) firn::test::sprinkle_specials(values, 2, values.size() / 20);
+        firn::Options options;
+        options.pipeline = pipeline;
+        options.bound = firn::Bound::abs(0.0625);
+        const auto stream = firn::compress(firn::test::const_view_of(values, chunk.shape), options);
+        if (!stream) std::exit(1);
+        const auto bytes = firn::test::bytes_of(*stream);
+
+        std::vector<std::uint8_t> whole{firn::fuzz::kWholeStream};
+        whole.insert(whole.end(), bytes.begin(), bytes.end());
+        write(decode, number++, whole);
+        const auto sole = firn::test::sole_chunk_of(bytes);
+        std::vector<std::uint8_t> forged{firn::fuzz::kForgedChunk};
+        forged.insert(forged.end(), head.begin(), head.end());
+        forged[1] = static_cast<std::uint8_t>(sole.pipeline);
+        forged.insert(forged.end(), sole.payload.begin(), sole.payload.end());
+        write(decode, number++, forged);
+
+        std::vector<std::uint8_t> input{static_cast<std::uint8_t>(number % 256)};
+        input.insert(input.end(), head.begin(), head.end());
+        const auto* first = reinterpret_cast<const std::uint8_t*>(values.data());
+        input.insert(input.end(), first, first + std::min<std::size_t>(values.size(), 200) * sizeof(T));
+        write(round_trip, number++, input);
+      }
+    }
+  }
+  return number;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fputs("usage: make_seeds DECODE_FOLDER ROUND_TRIP_FOLDER\n", stderr);
+    return 1;
+  }
+  write_seeds<double>(argv[1], argv[2], write_seeds<float>(argv[1], argv[2], 0));
+  return 0;
+}

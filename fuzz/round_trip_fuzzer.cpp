@@ -1,0 +1,89 @@
+// Values and options of every kind: the bound holds exactly, specials return bit for bit, and the
+// bytes do not depend on threads.
+#include <cstdint>
+#include <cstring>
+#include <firn/firn.hpp>
+#include <vector>
+
+#include "fuzz_input.hpp"
+#include "support/exact_bound.hpp"
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) {
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::abort();
+}
+
+// The first bytes are values, repeated with small changes to fill the shape.
+template <class T>
+void round_trip(const firn::fuzz::ForgedChunk& input, firn::Options options) {
+  std::vector<T> values(input.shape.count());
+  for (std::size_t i = 0; i < values.size() && !input.payload.empty(); ++i) {
+    std::uint8_t bytes[sizeof(T)];
+    for (std::size_t b = 0; b < sizeof(T); ++b) {
+      bytes[b] = input.payload[(i * sizeof(T) + b) % input.payload.size()];
+    }
+    std::memcpy(&values[i], bytes, sizeof(T));
+  }
+  const firn::ArrayView view = firn::test::const_view_of(values, input.shape);
+  firn::Execution one, two;
+  one.threads = 1;
+  two.threads = 2;
+  static firn::Compressor compressor;
+  const auto stream = compressor.compress(view, options, one);
+  if (!stream) fail(stream.error().message);
+  const auto again = compressor.compress(view, options, two);
+  if (!again || firn::test::bytes_of(*again) != firn::test::bytes_of(*stream)) {
+    fail("other bytes with two threads");
+  }
+  if (stream->size() > *firn::worst_case_size(view.type, view.shape, options)) fail("too large");
+  std::vector<T> decoded(values.size());
+  const auto status = firn::decompress(*stream, firn::test::view_of(decoded, input.shape), one);
+  if (!status) fail(status.error().message);
+  const auto info = firn::inspect(*stream);
+  const auto broken =
+      firn::test::broken_promise(values, decoded, info->bound_abs, options.fill);
+  if (broken) fail(*broken);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  firn::ByteReader in({data, size});
+  const auto choice = in.read<std::uint8_t>();
+  auto input = firn::fuzz::ForgedChunk::read(in);
+  firn::Options options;
+  options.pipeline = input.pipeline;
+  if (std::strcmp(name_of(options.pipeline), "unknown") == 0) {
+    options.pipeline = firn::Pipeline::automatic;
+  }
+  options.preset = static_cast<firn::Preset>(choice / 8 % 3);
+  const double bound = std::ldexp(1.0 + input.margin / 16.0, input.bound_exponent);
+  switch (choice % 4) {
+    case 0:
+      options.bound = firn::Bound::abs(bound);
+      break;
+    case 1:
+      options.bound = firn::Bound::rel(bound);
+      break;
+    case 2:
+      options.bound = firn::Bound::psnr(1 + (input.bound_exponent & 0x7F));
+      break;
+    default:
+      break;
+  }
+  if ((choice & 4) != 0) options.fill = 0;
+  if ((choice & 0x80) != 0) {
+    options.chunk = input.shape;
+    for (int k = 0; k < options.chunk.rank; ++k) {
+      options.chunk.extents[k] = (options.chunk.extents[k] + 2) / 3;
+    }
+  }
+  if (input.type == firn::Type::f32) {
+    round_trip<float>(input, options);
+  } else {
+    round_trip<double>(input, options);
+  }
+  return 0;
+}

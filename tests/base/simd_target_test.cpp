@@ -1,0 +1,35 @@
+// The list of SIMD targets and the variable that chooses one.
+#include "base/simd_target.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <firn/firn.hpp>
+#include <set>
+#include <string>
+
+namespace firn::simd {
+namespace {
+
+TEST(SimdTargets, EndWithTheReferenceAndHaveNames) {
+  const auto& targets = available_targets();
+  ASSERT_GE(targets.size(), 2u);
+  EXPECT_EQ(targets.back(), Target::reference);
+  std::set<std::string> names;
+  for (const Target target : targets) names.insert(name_of(target));
+  EXPECT_EQ(names.size(), targets.size());
+}
+
+TEST(SimdTargets, TheEnvironmentChoosesOne) {
+  const char* wanted = std::getenv("FIRN_SIMD");
+  const auto names = simd_targets();
+  if (wanted != nullptr && std::count(names.begin(), names.end(), wanted) != 0) {
+    EXPECT_STREQ(simd_target(), wanted);
+  } else {
+    EXPECT_EQ(simd_target(), names.front());
+  }
+}
+
+}  // namespace
+}  // namespace firn::simd

@@ -1,0 +1,188 @@
+// Payloads and headers that are nonsense behind right checksums: decoders must refuse them or
+// return some values, whatever they hold.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/forged_stream.hpp"
+#include "support/pipelines.hpp"
+#include "support/round_trip.hpp"
+
+namespace firn {
+namespace {
+
+using test::Kind;
+using test::make_field;
+
+// Decodes with guards around the output. True when it succeeded.
+template <class T>
+bool decode_guarded(const std::vector<std::uint8_t>& stream, const Shape& shape) {
+  constexpr std::size_t kGuard = 32;
+  std::vector<T> memory(shape.count() + 2 * kGuard, T(4321));
+  Decompressor decompressor;
+  const MutableArrayView out{memory.data() + kGuard, test::kTypeOf<T>, shape, {}};
+  const Status status = decompressor.decompress(stream, out, test::threads(1));
+  if (!status.ok()) {
+    EXPECT_TRUE(status.error().code == ErrorCode::corrupt ||
+                status.error().code == ErrorCode::unsupported)
+        << status.error().message;
+  }
+  EXPECT_TRUE(decompressor.salvage(stream, out, test::threads(1)).ok());
+  EXPECT_TRUE(inspect_chunks(stream).ok());
+  for (std::size_t i = 0; i < kGuard; ++i) {
+    EXPECT_EQ(memory[i], T(4321));
+    EXPECT_EQ(memory[memory.size() - 1 - i], T(4321));
+  }
+  return status.ok();
+}
+
+template <class T>
+container::Header header_for(const Shape& shape) {
+  container::Header header;
+  header.type = test::kTypeOf<T>;
+  header.shape = header.chunk = shape;
+  header.bound = Bound::abs(0.125);
+  header.bound_abs = 0.125;
+  header.margin = 6;
+  return header;
+}
+
+const Shape kShapes[] = {{1}, {40}, {1000}, {9, 17}, {5, 6, 7}, {3, 4, 5, 6}, {1, 70, 1, 3}};
+
+template <class T>
+class ForgedPayloads : public ::testing::Test {};
+using ValueTypes = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(ForgedPayloads, ValueTypes);
+
+TYPED_TEST(ForgedPayloads, OfRandomBytes) {
+  test::Random random(31);
+  for (int id = 0; id < 16; ++id) {
+    for (const Shape& shape : kShapes) {
+      for (int trial = 0; trial < 60; ++trial) {
+        std::vector<std::uint8_t> payload(random.below(shape.count() * sizeof(TypeParam) + 1));
+        for (std::uint8_t& byte : payload) {
+          // Mostly small numbers, so that the first fields are often plausible.
+          byte = static_cast<std::uint8_t>(random.below(3) == 0 ? random.next() : random.below(6));
+        }
+        auto header = header_for<TypeParam>(shape);
+        if (trial % 4 == 0) {
+          header.bound = Bound::lossless();
+          header.bound_abs = 0;
+          header.margin = 0;
+        }
+        decode_guarded<TypeParam>(
+            test::forged_stream(header, static_cast<Pipeline>(id), payload), shape);
+      }
+    }
+  }
+}
+
+// Sound payloads of every pipeline with some bits or bytes changed, cut, or given to another one.
+TYPED_TEST(ForgedPayloads, OfDamagedBytes) {
+  test::Random random(32);
+  std::size_t decoded = 0, refused = 0;
+  for (const Pipeline pipeline : test::chosen_pipelines()) {
+    for (const Shape& shape : kShapes) {
+      for (const Kind kind : {Kind::smooth, Kind::noisy, Kind::noise, Kind::steps, Kind::wild}) {
+        auto values = make_field<TypeParam>(shape, kind, 3);
+        if (kind == Kind::noisy) test::sprinkle_specials(values, 3, values.size() / 10);
+        Options options;
+        options.pipeline = pipeline;
+        options.bound = Bound::abs(kind == Kind::steps ? 0.25 : 0.03125);
+        const auto sound = test::compressed(values, shape, options);
+        const test::SoleChunk chunk = test::sole_chunk_of(sound);
+        ASSERT_EQ(test::forged_stream(chunk.header, chunk.pipeline, chunk.payload).size(),
+                  sound.size());
+        for (int trial = 0; trial < 120; ++trial) {
+          auto payload = chunk.payload;
+          if (payload.empty()) break;
+          // Damage near the front reaches the fields that steer the decoder.
+          const std::size_t reach = trial % 2 == 0 ? std::min<std::size_t>(payload.size(), 24)
+                                                   : payload.size();
+          for (std::uint64_t i = 0; i <= random.below(3); ++i) {
+            std::uint8_t& byte = payload[random.below(reach)];
+            byte = trial % 3 == 0 ? static_cast<std::uint8_t>(random.next())
+                                  : static_cast<std::uint8_t>(byte ^ 1u << random.below(8));
+          }
+          if (trial % 5 == 0) payload.resize(random.below(payload.size()) + 1);
+          if (trial % 11 == 0) payload.insert(payload.end(), random.below(9), std::uint8_t{0});
+          const int id = trial % 13 == 0 ? static_cast<int>(random.below(16))
+                                         : static_cast<int>(chunk.pipeline);
+          const bool ok = decode_guarded<TypeParam>(
+              test::forged_stream(chunk.header, static_cast<Pipeline>(id), payload), shape);
+          ++(ok ? decoded : refused);
+        }
+      }
+    }
+  }
+  EXPECT_GT(decoded, 100u) << "the damage never reaches the depths";
+  EXPECT_GT(refused, 100u);
+}
+
+// The same payload under another header: another shape, bound, margin or type.
+TYPED_TEST(ForgedPayloads, UnderAnotherHeader) {
+  for (const Pipeline pipeline : test::chosen_pipelines()) {
+    const Shape shape{20, 30};
+    auto values = make_field<TypeParam>(shape, Kind::noisy, 3);
+    test::sprinkle_specials(values, 3, 20);
+    Options options;
+    options.pipeline = pipeline;
+    options.bound = Bound::abs(0.03125);
+    const test::SoleChunk chunk = test::sole_chunk_of(test::compressed(values, shape, options));
+    for (const Shape& other : {Shape{600}, Shape{30, 20}, Shape{1, 600}, Shape{5, 4, 30}, Shape{601},
+                               Shape{300}, Shape{2, 3, 10, 10}, Shape{64}, Shape{2000}}) {
+      auto header = chunk.header;
+      header.shape = header.chunk = other;
+      decode_guarded<TypeParam>(test::forged_stream(header, chunk.pipeline, chunk.payload), other);
+    }
+    auto header = chunk.header;
+    header.bound_abs = std::numeric_limits<TypeParam>::max();
+    decode_guarded<TypeParam>(test::forged_stream(header, chunk.pipeline, chunk.payload), shape);
+    header.bound_abs = std::numeric_limits<TypeParam>::denorm_min();
+    decode_guarded<TypeParam>(test::forged_stream(header, chunk.pipeline, chunk.payload), shape);
+  }
+}
+
+TEST(ForgedHeaders, NeverTakeMemoryOrTimeForWhatIsNotThere) {
+  test::Random random(33);
+  std::size_t taken = 0;
+  for (int trial = 0; trial < 200000; ++trial) {
+    std::vector<std::uint8_t> bytes{'F', 'I', 'R', 'N', 1};
+    const std::size_t size = 7 + random.below(60);
+    while (bytes.size() < size) {
+      bytes.push_back(static_cast<std::uint8_t>(random.below(2) ? random.next() : random.below(8)));
+    }
+    // A plausible type and rank, and the header's end somewhere.
+    bytes[5] = static_cast<std::uint8_t>((bytes[5] & 0x60) | (1 + random.below(2)) |
+                                         (1 + random.below(4)) << 2);
+    bytes[6] = static_cast<std::uint8_t>(random.below(4) | (2 + random.below(9)) << 4);
+    // Find where the header ends by trying: seal each length until it is taken.
+    for (std::size_t end = 11; end <= bytes.size(); ++end) {
+      std::vector<std::uint8_t> header(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(end));
+      test::seal_header(header);
+      ByteReader in(header);
+      if (!container::read_header(in, header).ok()) continue;
+      if (in.position() != header.size()) continue;
+      ++taken;
+      const auto info = inspect(header);
+      ASSERT_TRUE(info.ok());
+      const auto chunks = inspect_chunks(header);
+      ASSERT_TRUE(chunks.ok());
+      EXPECT_TRUE(chunks->empty());
+      // And with garbage behind it.
+      header.insert(header.end(), bytes.begin(), bytes.end());
+      ASSERT_TRUE(inspect(header).ok());
+      ASSERT_TRUE(inspect_chunks(header).ok());
+      if (info->shape.count() > 0 && info->shape.count() < 10000) {
+        std::vector<double> out(info->shape.count());
+        decompress(header, {out.data(), info->type, info->shape, {}}, test::threads(1)).ok();
+      }
+      break;
+    }
+  }
+  EXPECT_GT(taken, 1000u);
+}
+
+}  // namespace
+}  // namespace firn

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Compares the decoder that was written from docs/format.md with the real one, bit for bit.
+
+Usage: test_format.py path/to/firn [unittest options and test names]
+"""
+
+import contextlib
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.dont_write_bytecode = True
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+import numpy  # noqa: E402
+
+import decode_stream  # noqa: E402
+
+PROGRAM = None  # set below
+DECODER = os.path.join(ROOT, "tools", "decode_stream.py")
+REAL_FIELD = os.path.join(ROOT, "data", "mitgcm_conv_u_50x100x100.f32")
+FILL = 1e20
+
+# By what decode_stream.PIPELINES calls the function that decodes it.
+DECODED_PIPELINES = {
+    function.__name__.removeprefix("decode_"): number
+    for number, function in decode_stream.PIPELINES.items()
+}
+
+
+# Fields: dims and type to an array
+
+
+def smooth(dims, dtype):
+    grid = numpy.indices(dims).reshape(len(dims), -1)
+    phase = 0.3 + sum((0.05 + 0.03 * axis) * index for axis, index in enumerate(grid))
+    return (numpy.sin(phase) + 0.25 * numpy.cos(2.7 * phase)).reshape(dims).astype(dtype)
+
+
+def noise(dims, dtype):
+    return numpy.random.default_rng(1).normal(size=dims).astype(dtype)
+
+
+def noisy(dims, dtype):
+    return smooth(dims, dtype) + dtype(1e-3) * noise(dims, dtype)
+
+
+def steps(dims, dtype):
+    """Long runs of one residual, so that Huffman streams compress further."""
+    return numpy.round(2 * smooth(dims, dtype)) * dtype(0.5)
+
+
+def bursts(dims, dtype):
+    """Residuals of all sizes, some beyond any alphabet."""
+    exponents = numpy.random.default_rng(2).uniform(0, 7, size=dims)
+    rare = numpy.random.default_rng(3).random(size=dims) < 0.05
+    return (noisy(dims, dtype) * numpy.where(rare, 10**exponents, 1)).astype(dtype)
+
+
+def offset(dims, dtype):
+    """Codes far from zero: 64-bit ones where the type has room for them."""
+    return noisy(dims, dtype) + dtype(1e7)
+
+
+def specials(dims, dtype):
+    field = noisy(dims, dtype)
+    kinds = numpy.array([numpy.nan, numpy.inf, -numpy.inf, -0.0, 1e-42, 1e30, FILL], dtype)
+    at = numpy.random.default_rng(4).random(size=dims) < 0.1
+    field[at] = numpy.resize(kinds, int(at.sum()))
+    return field
+
+
+def nan_payloads(dims, dtype):
+    """NaNs that differ, a signalling one among them."""
+    field = noisy(dims, dtype)
+    bits = field.view(f"u{field.itemsize}").reshape(-1)
+    quiet = numpy.array(numpy.nan, dtype).view(bits.dtype)
+    bits[::3] = quiet + (numpy.arange(len(bits[::3])) % 7).astype(bits.dtype)
+    bits[:1] = quiet - bits.dtype.type(1)
+    return field
+
+
+def land(dims, dtype):
+    """One coast in every slice: the map of exact points repeats itself."""
+    field = noisy(dims, dtype)
+    mask = smooth(dims[-2:], dtype) > 0.4
+    field[..., mask] = FILL
+    return field
+
+
+def constant(dims, dtype):
+    return numpy.full(dims, 2.5, dtype)
+
+
+def ripple(dims, dtype):
+    """Not constant, but of one code at most bounds: all points have one symbol."""
+    return constant(dims, dtype) + dtype(1e-6) * noise(dims, dtype)
+
+
+FIELDS = [
+    smooth, noise, noisy, steps, bursts, offset, specials, nan_payloads, land, constant, ripple
+]
+SHAPES = [
+    (1,), (7,), (65,), (1000,), (1, 9), (9, 1), (33, 40), (3, 4, 5), (17, 9, 23), (2, 3, 4, 5)
+]
+TYPES = [numpy.float32, numpy.float64]
+BOUNDS = [("--abs", 1e-2), ("--abs", 1e-6), ("--rel", 1e-4), ("--psnr", 70), ("--lossless",)]
+
+
+def by_x(dims):
+    return "x".join(str(extent) for extent in dims)
+
+
+class FormatTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def run_firn(self, *arguments):
+        return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+
+    def compress(self, field, *options):
+        """The stream that the program makes of a field, as bytes."""
+        field.tofile(self.path("in.raw"))
+        run = self.run_firn("compress", "--force", "--threads", 1,
+                            "--type", "f32" if field.itemsize == 4 else "f64",
+                            "--dims", by_x(field.shape), *options,
+                            self.path("in.raw"), self.path("stream.firn"))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        with open(self.path("stream.firn"), "rb") as file:
+            return file.read()
+
+    def decompress(self, stream):
+        """What the program makes of a stream, as bytes."""
+        with open(self.path("stream.firn"), "wb") as file:
+            file.write(stream)
+        run = self.run_firn("decompress", "--force", "--threads", 1,
+                            self.path("stream.firn"), self.path("out.raw"))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        with open(self.path("out.raw"), "rb") as file:
+            return file.read()
+
+    def check(self, field, *options):
+        """Compresses, and compares the two decoders. Returns the stream."""
+        stream = self.compress(field, *options)
+        decoded = decode_stream.decode(stream)
+        self.assertEqual(decoded.shape, field.shape)
+        self.assertEqual(decoded.dtype, field.dtype)
+        self.assertEqual(decoded.tobytes(), self.decompress(stream))
+        return stream
+
+    @contextlib.contextmanager
+    def counted_pipelines(self):
+        """Gives a dictionary that holds how many chunks of each pipeline's id were decoded."""
+        counts = dict.fromkeys(decode_stream.PIPELINES, 0)
+
+        def counting(number, function):
+            def decode(payload, chunk):
+                counts[number] += 1
+                return function(payload, chunk)
+            return decode
+
+        counting_pipelines = {number: counting(number, function)
+                              for number, function in decode_stream.PIPELINES.items()}
+        with mock.patch.object(decode_stream, "PIPELINES", counting_pipelines):
+            yield counts
+
+    def test_decoder_knows_every_pipeline_of_the_program(self):
+        run = self.run_firn("compress", "--abs", 1, "--pipeline", "nonsense", "in", "out")
+        names = re.search(r"there are (.*)$", run.stderr.strip())
+        self.assertIsNotNone(names, run.stderr)
+        self.assertEqual(set(names[1].split(", ")) - {"auto"}, set(DECODED_PIPELINES),
+                         "docs/format.md and tools/decode_stream.py describe every pipeline")
+
+    def test_every_pipeline_decodes_the_same_bits(self):
+        for name, number in DECODED_PIPELINES.items():
+            with self.counted_pipelines() as counts:
+                for index, (make, dims) in enumerate(itertools.product(FIELDS, SHAPES)):
+                    turn = index + index // len(SHAPES)  # other pairs for every field
+                    dtype, bound = TYPES[turn % 2], BOUNDS[turn % len(BOUNDS)]
+                    with self.subTest(pipeline=name, field=make.__name__, dims=dims,
+                                      type=dtype.__name__, bound=bound):
+                        self.check(make(dims, dtype), *bound, "--fill", FILL, "--pipeline", name)
+            self.assertGreater(counts[number], 0, f"no chunk was encoded by {name}")
+
+    def test_every_bound_and_preset_decodes_the_same_bits(self):
+        for make in FIELDS:
+            for dtype in TYPES:
+                for index, bound in enumerate(BOUNDS):
+                    preset = ["fast", "balanced", "small"][index % 3]
+                    with self.subTest(field=make.__name__, type=dtype.__name__, bound=bound,
+                                      preset=preset):
+                        self.check(make((30, 40), dtype), *bound, "--preset", preset)
+
+    def test_masks_decode_the_same_bits(self):
+        # Maps of exact points that repeat after a slice (lag 600), a row (lag 100), two short
+        # rows (lag 64 or more), or not at all.
+        for dims in [(10, 20, 30), (50, 100), (400, 33), (3000,)]:
+            for dtype in TYPES:
+                with self.subTest(dims=dims, type=dtype.__name__):
+                    self.check(land(dims, dtype), "--rel", 1e-3, "--fill", FILL, "--pipeline",
+                               "lorenzo")
+
+    def test_chunks_decode_the_same_bits(self):
+        for dims, chunk in [((1000,), (300,)), ((40, 50), (16, 16)), ((9, 10, 11), (4, 10, 7)),
+                            ((3, 4, 5, 6), (2, 2, 2, 2)), ((5, 6), (100, 3))]:
+            for name in DECODED_PIPELINES:
+                with self.subTest(dims=dims, chunk=chunk, pipeline=name):
+                    self.check(specials(dims, numpy.float32), "--abs", 1e-2, "--chunk",
+                               by_x(chunk), "--pipeline", name)
+
+    def test_payload_size_fields_of_two_and_four_bytes(self):
+        for count in (16383, 16384):  # x 4 bytes: the last size of u16 and the first of u32
+            with self.subTest(count=count):
+                self.check(noise((count,), numpy.float32), "--abs", 1e-3)
+
+    def test_arrays_without_values_decode_to_nothing(self):
+        for dims in [(0,), (3, 0), (0, 2, 3, 4)]:
+            with self.subTest(dims=dims):
+                self.check(numpy.zeros(dims, numpy.float64), "--abs", 1e-3)
+                self.check(numpy.zeros(dims, numpy.float32), "--abs", 1e-3, "--chunk",
+                           by_x([2] * len(dims)))
+
+    def test_a_real_field_decodes_the_same_bits_and_within_the_bound(self):
+        field = numpy.fromfile(REAL_FIELD, "<f4").reshape(50, 100, 100)
+        for name in DECODED_PIPELINES:
+            with self.subTest(pipeline=name):
+                stream = self.check(field, "--abs", 1e-4, "--pipeline", name)
+                error = numpy.abs(decode_stream.decode(stream).astype(float) - field)
+                self.assertLessEqual(error.max(), 1e-4)
+
+    def test_command_writes_the_values(self):
+        field = noisy((5, 6), numpy.float64)
+        stream = self.compress(field, "--lossless")
+        run = subprocess.run([sys.executable, DECODER, self.path("stream.firn"),
+                              self.path("decoded.raw")], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        with open(self.path("decoded.raw"), "rb") as file:
+            self.assertEqual(file.read(), field.tobytes())
+        self.assertEqual(self.decompress(stream), field.tobytes())
+
+    def test_every_truncation_is_refused(self):
+        stream = self.compress(specials((8, 9), numpy.float32), "--abs", 1e-2, "--chunk", "5x9")
+        for size in range(len(stream)):
+            with self.subTest(size=size), self.assertRaises(decode_stream.StreamError):
+                decode_stream.decode(stream[:size])
+
+    def test_every_flipped_bit_is_refused(self):
+        stream = self.compress(specials((8, 9), numpy.float32), "--abs", 1e-2, "--chunk", "5x9")
+        for bit in range(8 * len(stream)):
+            damaged = bytearray(stream)
+            damaged[bit // 8] ^= 1 << bit % 8
+            with self.subTest(bit=bit), self.assertRaises(decode_stream.StreamError):
+                decode_stream.decode(bytes(damaged))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
+        sys.exit(__doc__)
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

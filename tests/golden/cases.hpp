@@ -1,0 +1,83 @@
+// The arrays and options behind the golden streams. Never change a case: add new ones.
+#pragma once
+
+#include <firn/firn.hpp>
+#include <string>
+#include <vector>
+
+#include "support/fields.hpp"
+
+namespace firn::test {
+
+struct GoldenCase {
+  std::string name;
+  Type type = Type::f32;
+  Shape shape;
+  Kind kind = Kind::smooth;
+  std::size_t specials = 0;  // special values strewn in
+  Options options;
+};
+
+inline Options golden_options(Pipeline pipeline, Bound bound, Shape chunk = {},
+                              std::optional<double> fill = {}) {
+  Options options;
+  options.pipeline = pipeline;
+  options.bound = bound;
+  options.chunk = chunk;
+  options.fill = fill;
+  return options;
+}
+
+inline std::vector<GoldenCase> golden_cases() {
+  using P = Pipeline;
+  const Bound loose = Bound::abs(0.125), tight = Bound::abs(0x1p-12);
+  std::vector<GoldenCase> list{
+      {"empty_f32", Type::f32, {3, 0, 5}, Kind::smooth, 0, golden_options(P::automatic, loose)},
+      {"raw_f32", Type::f32, {50}, Kind::any_bits, 0, golden_options(P::raw, Bound::lossless())},
+      {"raw_f64", Type::f64, {5, 7}, Kind::any_bits, 0, golden_options(P::raw, Bound::lossless())},
+      {"constant_f32", Type::f32, {30, 40}, Kind::constant, 0, golden_options(P::automatic, loose)},
+      {"constant_f64", Type::f64, {3, 4, 5}, Kind::constant, 0,
+       golden_options(P::automatic, Bound::rel(1e-3))},
+      {"fill_f32", Type::f32, {40, 50}, Kind::steps, 0,
+       golden_options(P::lorenzo, Bound::rel(0.01), {}, 0.25)},
+      {"psnr_f64", Type::f64, {40, 50}, Kind::noisy, 0,
+       golden_options(P::lorenzo, Bound::psnr(60))},
+      {"wide_f64", Type::f64, {20, 30}, Kind::noisy, 0,
+       golden_options(P::lorenzo, Bound::abs(0x1p-45))},
+  };
+  struct Named {
+    P pipeline;
+    const char* name;
+  };
+  for (const Named& named :
+       {Named{P::shuffle, "shuffle"}, Named{P::lorenzo, "lorenzo"}, Named{P::blockpack, "blockpack"},
+        Named{P::ceresz, "ceresz"}, Named{P::ceresz4, "ceresz4"}, Named{P::contexts, "contexts"},
+        Named{P::interp, "interp"}}) {
+    const std::string name = named.name;
+    const bool lossless = named.pipeline == P::shuffle;
+    const Bound coarse = lossless ? Bound::lossless() : loose;
+    const Bound fine = lossless ? Bound::lossless() : tight;
+    list.push_back({name + "_1d_f32", Type::f32, {1500}, Kind::noisy, 0,
+                    golden_options(named.pipeline, coarse)});
+    list.push_back({name + "_2d_f32", Type::f32, {37, 53}, Kind::smooth, 40,
+                    golden_options(named.pipeline, fine)});
+    list.push_back({name + "_3d_f64", Type::f64, {13, 14, 15}, Kind::noisy, 10,
+                    golden_options(named.pipeline, fine, {7, 14, 8})});
+    list.push_back({name + "_4d_f64", Type::f64, {5, 6, 7, 8}, Kind::smooth, 0,
+                    golden_options(named.pipeline, coarse, {3, 6, 7, 5})});
+  }
+  return list;
+}
+
+// The case's values as bytes.
+inline std::vector<std::uint8_t> golden_bytes(const GoldenCase& golden) {
+  const auto bytes_from = [&](auto values) {
+    if (golden.specials != 0) sprinkle_specials(values, 7, golden.specials);
+    const auto* begin = reinterpret_cast<const std::uint8_t*>(values.data());
+    return std::vector<std::uint8_t>(begin, begin + values.size() * sizeof values[0]);
+  };
+  return golden.type == Type::f32 ? bytes_from(make_field<float>(golden.shape, golden.kind))
+                                  : bytes_from(make_field<double>(golden.shape, golden.kind));
+}
+
+}  // namespace firn::test

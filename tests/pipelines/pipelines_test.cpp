@@ -1,0 +1,140 @@
+// Every pipeline on every SIMD target: the same bytes, decoded alike by all of them.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/geometry.hpp"
+#include "pipelines/pipeline.hpp"
+#include "pipelines/quantized_chunk.hpp"
+#include "support/exact_bound.hpp"
+#include "support/pipelines.hpp"
+
+namespace firn::pipelines {
+namespace {
+
+using test::Kind;
+using test::make_field;
+
+template <class T>
+class EveryPipeline : public ::testing::Test {};
+using ValueTypes = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(EveryPipeline, ValueTypes);
+
+template <class T>
+Box<const T> box_of(const std::vector<T>& values, const Shape& shape) {
+  return Box<const T>(values.data(), contiguous_strides(shape), Region{{}, shape});
+}
+template <class T>
+Box<T> mutable_box_of(std::vector<T>& values, const Shape& shape) {
+  return Box<T>(values.data(), contiguous_strides(shape), Region{{}, shape});
+}
+
+TYPED_TEST(EveryPipeline, GivesTheSameBytesOnEveryTarget) {
+  using T = TypeParam;
+  for (const Pipeline pipeline : test::chosen_pipelines()) {
+    for (const Shape& shape : {Shape{1}, Shape{31}, Shape{4099}, Shape{37, 53}, Shape{13, 17, 19},
+                               Shape{5, 7, 11, 13}, Shape{3, 2000}, Shape{2000, 3}}) {
+      for (const Kind kind : test::kAllKinds) {
+        for (const double bound : {0.0, 1e-3, 3.0}) {
+          auto values = make_field<T>(shape, kind, 5);
+          if (kind == Kind::noisy) test::sprinkle_specials(values, 8, values.size() / 20);
+          Parameters parameters;
+          parameters.pipeline = pipeline;
+          parameters.bound_abs = static_cast<double>(static_cast<T>(bound));
+          parameters.margin = bound == 0 ? 0 : 5;
+          SCOPED_TRACE(::testing::Message()
+                       << name_of(pipeline) << ", " << values.size() << " values, "
+                       << test::name_of(kind) << ", bound " << bound);
+          const std::size_t room = payload_capacity(values.size(), test::kTypeOf<T>);
+          std::vector<std::uint8_t> expected;
+          Encoded first;
+          for (const simd::Target target : simd::available_targets()) {
+            SCOPED_TRACE(simd::name_of(target));
+            Workspace workspace(0, target);
+            std::vector<std::uint8_t> payload(room, 0xEE);
+            const Encoded encoded =
+                encode<T>(box_of(values, shape), parameters, workspace, payload.data());
+            ASSERT_LE(encoded.size, values.size() * sizeof(T));
+            payload.resize(encoded.size);
+            if (expected.empty()) {
+              expected = payload;
+              first = encoded;
+            }
+            ASSERT_EQ(encoded.pipeline, first.pipeline);
+            ASSERT_EQ(encoded.max_error, first.max_error);
+            ASSERT_TRUE(payload == expected);
+          }
+          std::vector<T> decoded_first;
+          for (const simd::Target target : simd::available_targets()) {
+            SCOPED_TRACE(simd::name_of(target));
+            Workspace workspace(0, target);
+            std::vector<T> decoded(values.size(), T(-1));
+            ASSERT_TRUE(decode<T>(first.pipeline, expected, parameters,
+                                  mutable_box_of(decoded, shape), workspace));
+            if (decoded_first.empty()) decoded_first = decoded;
+            ASSERT_TRUE(test::same_bits(decoded, decoded_first));
+          }
+          const auto broken = test::broken_promise(values, decoded_first, parameters.bound_abs);
+          ASSERT_FALSE(broken) << *broken;
+          const auto achieved = test::broken_promise(values, decoded_first, first.max_error);
+          if (first.max_error > 0) {
+            ASSERT_FALSE(achieved) << "beyond what was reported: " << *achieved;
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(EveryPipeline, RefusesAnIdThatIsNone) {
+  using T = TypeParam;
+  std::vector<T> values(10);
+  Workspace workspace(0);
+  Parameters parameters;
+  parameters.bound_abs = 1;
+  parameters.margin = 5;
+  const std::vector<std::uint8_t> payload(40);
+  for (int id = 0; id < 256; ++id) {
+    if (std::string(name_of(static_cast<Pipeline>(id))) != "unknown" && id != 0) continue;
+    EXPECT_FALSE(decode<T>(static_cast<Pipeline>(id), payload, parameters,
+                           mutable_box_of(values, {10}), workspace))
+        << id;
+  }
+}
+
+TEST(Orders, PackAndUnpack) {
+  for (int packed = 0; packed < 256; ++packed) {
+    Orders orders{};
+    int sum = 0;
+    bool sensible = true;
+    for (int k = 0; k < 4; ++k) {
+      sum += packed >> (2 * k) & 3;
+      sensible = sensible && (packed >> (2 * k) & 3) != 3;
+    }
+    ASSERT_EQ(unpack_orders(static_cast<std::uint8_t>(packed), 4, &orders), sensible && sum <= 4);
+    if (sensible && sum <= 4) {
+      EXPECT_EQ(pack_orders(orders), packed);
+    }
+  }
+  Orders orders{};
+  EXPECT_FALSE(unpack_orders(0x04, 1, &orders)) << "an order for an axis that is not there";
+  EXPECT_TRUE(unpack_orders(0x02, 1, &orders));
+}
+
+TEST(Orders, HistoryHasRoomForEveryChoice) {
+  for (const std::array<std::size_t, kMaxRank>& extents :
+       {std::array<std::size_t, kMaxRank>{5, 6, 7, 8}, {1, 1, 1, 9}, {9, 1, 1, 1}, {1, 5, 1, 5}}) {
+    for (int rank = 1; rank <= 4; ++rank) {
+      for (int packed = 0; packed < 256; ++packed) {
+        Orders orders{};
+        if (!unpack_orders(static_cast<std::uint8_t>(packed), rank, &orders)) continue;
+        EXPECT_LE(lags_of(orders, rank, extents).history(), history_room(rank, extents));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace firn::pipelines

@@ -1,0 +1,339 @@
+// Quantisation: every SIMD target against the reference, and the bound test against exact
+// arithmetic.
+#include "quantize/quantize.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "container/format.hpp"
+#include "support/exact_bound.hpp"
+#include "support/fields.hpp"
+
+namespace firn::quantize {
+namespace {
+
+using test::bits_of;
+using test::Random;
+
+template <class ValueType, class CodeType>
+struct Pair {
+  using Value = ValueType;
+  using Code = CodeType;
+};
+
+template <class P>
+class Quantize : public ::testing::Test {};
+using Pairs =
+    ::testing::Types<Pair<float, std::int32_t>, Pair<double, std::int32_t>, Pair<double, std::int64_t>>;
+TYPED_TEST_SUITE(Quantize, Pairs);
+
+template <class T>
+std::vector<Scale<T>> scales() {
+  std::vector<Scale<T>> list;
+  Random random(7);
+  for (int margin = format::kMinMargin; margin <= format::kMaxMargin; ++margin) {
+    for (const double bound : {1.0, 0.5, 0.25, 1024.0, 1e-3, 1e-6, 3.7e5, 0x1p-20, 0x1p20}) {
+      list.emplace_back(static_cast<T>(bound), margin);
+    }
+    list.emplace_back(static_cast<T>(1 + random.unit()), margin);
+    list.emplace_back(std::numeric_limits<T>::min() * 8, margin);
+    list.emplace_back(std::numeric_limits<T>::max() / 8, margin);
+  }
+  return list;
+}
+
+// Values midway between two codes, a few units in the last place around them, around the codes
+// themselves, around the limits of the codes, and special ones.
+template <class T>
+std::vector<T> adversarial_values(const Scale<T>& scale, std::uint64_t seed) {
+  std::vector<T> list = test::special_values<T>();
+  Random random(seed);
+  std::vector<double> codes{0, 1, 2, 3, 4, 5, 7, 8, 100, 1023, 1024, 65535, 65536, 1 << 20,
+                            4194303, 4194304, 4194305, 8388607, 8388608, 16777216,
+                            kNarrowLimit - 1, kNarrowLimit, kNarrowLimit + 1, kWideLimit - 1,
+                            kWideLimit, kWideLimit * 2};
+  for (int i = 0; i < 24; ++i) codes.push_back(static_cast<double>(random.below(1u << (i + 1))));
+  for (const double code : codes) {
+    for (const double part : {0.0, 0.25, 0.499, 0.5, 0.501, 0.75}) {
+      T value = static_cast<T>((code + part) * static_cast<double>(scale.step));
+      T up = value;
+      for (int i = 0; i < 3; ++i) {
+        list.insert(list.end(), {value, -value, up, -up});
+        value = std::nextafter(value, T(0));
+        up = std::nextafter(up, std::numeric_limits<T>::infinity());
+      }
+    }
+  }
+  for (int i = 0; i < 64; ++i) list.push_back(test::finite_of_any_magnitude<T>(random));
+  return list;
+}
+
+template <class T, class Q>
+void expect_same_outcome(const std::vector<T>& values, const Scale<T>& scale, Q base) {
+  std::vector<Q> expected(values.size(), Q(-77));
+  const RowOutcome<T> wanted = kernels<T, Q>(simd::Target::reference)
+                                   .quantize(values.data(), values.size(), scale, base, expected.data());
+  for (const simd::Target target : simd::available_targets()) {
+    SCOPED_TRACE(simd::name_of(target));
+    std::vector<Q> codes(values.size(), Q(-99));
+    const RowOutcome<T> outcome =
+        kernels<T, Q>(target).quantize(values.data(), values.size(), scale, base, codes.data());
+    ASSERT_EQ(outcome.within, wanted.within);
+    if (!wanted.within) continue;
+    ASSERT_EQ(bits_of(outcome.max_error), bits_of(wanted.max_error));
+    ASSERT_EQ(codes, expected);
+  }
+}
+
+TYPED_TEST(Quantize, EveryTargetGivesTheCodesOfTheReference) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  for (const Scale<T>& scale : scales<T>()) {
+    SCOPED_TRACE(::testing::Message() << "bound " << scale.bound << " step " << scale.step);
+    std::vector<T> kept;
+    for (const T value : adversarial_values(scale, 11)) {
+      Q q = 0;
+      T error = 0;
+      if (quantize_value<T, Q>(value, scale, &q, &error)) kept.push_back(value);
+    }
+    ASSERT_GT(kept.size(), 10u);
+    for (const Q base : {Q(0), Q(1), Q(-12345), std::numeric_limits<Q>::min()}) {
+      expect_same_outcome<T, Q>(kept, scale, base);
+      if (this->HasFatalFailure()) return;
+    }
+  }
+}
+
+TYPED_TEST(Quantize, EveryTargetRefusesTheRowsThatTheReferenceRefuses) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  for (const Scale<T>& scale : scales<T>()) {
+    SCOPED_TRACE(::testing::Message() << "bound " << scale.bound << " step " << scale.step);
+    std::vector<T> row(11, scale.step);
+    int position = 0;
+    for (const T value : adversarial_values(scale, 12)) {
+      const T before = row[position % row.size()];
+      row[position % row.size()] = value;
+      expect_same_outcome<T, Q>(row, scale, 0);
+      if (this->HasFatalFailure()) return;
+      row[position++ % row.size()] = before;
+    }
+  }
+}
+
+TYPED_TEST(Quantize, EveryTargetFlagsTheValuesThatTheDefinitionRefuses) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  for (const Scale<T>& scale : scales<T>()) {
+    const std::vector<T> values = adversarial_values(scale, 13);
+    for (const T fill : {std::numeric_limits<T>::quiet_NaN(), values[40], T(0)}) {
+      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7},
+                                      std::size_t{63}, std::size_t{64}, std::size_t{65}, values.size()}) {
+        std::vector<std::uint64_t> expected((count + 63) / 64);
+        T largest = 0;
+        for (std::size_t i = 0; i < count; ++i) {
+          Q q = 0;
+          T error = 0;
+          if (values[i] != fill && quantize_value<T, Q>(values[i], scale, &q, &error)) {
+            largest = std::max(largest, error);
+          } else {
+            expected[i / 64] |= std::uint64_t{1} << i % 64;
+          }
+        }
+        for (const simd::Target target : simd::available_targets()) {
+          SCOPED_TRACE(::testing::Message() << simd::name_of(target) << " " << count << " bound "
+                                            << scale.bound << " fill " << fill);
+          std::vector<std::uint64_t> bits(expected.size(), 0x5555);
+          const T found =
+              kernels<T, Q>(target).flag(values.data(), count, scale, fill, bits.data());
+          ASSERT_EQ(bits, expected);
+          ASSERT_EQ(bits_of(found), bits_of(largest));
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Quantize, EveryRowLengthIsHandled) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  const Scale<T> scale(T(0.01), 5);
+  for (std::size_t length = 0; length < 70; ++length) {
+    SCOPED_TRACE(length);
+    std::vector<T> values(length);
+    Random random(length);
+    for (T& value : values) value = static_cast<T>(random.around(1000)) / 37;
+    expect_same_outcome<T, Q>(values, scale, Q(5));
+    if (length > 0) {
+      values[length - 1] = std::numeric_limits<T>::quiet_NaN();
+      expect_same_outcome<T, Q>(values, scale, Q(5));
+    }
+  }
+}
+
+// The test |x' - x| <= bound is done in the value's own type; it must be as good as exact.
+TYPED_TEST(Quantize, BoundTestIsExact) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  Random random(3);
+  std::vector<Scale<T>> list = scales<T>();
+  for (int i = 0; i < 300; ++i) {
+    const double bound = (1 + random.unit()) * std::ldexp(1.0, static_cast<int>(random.around(60)));
+    list.emplace_back(static_cast<T>(bound),
+                      format::kMinMargin + static_cast<int>(random.below(9)));
+  }
+  std::size_t accepted = 0, refused = 0;
+  for (const Scale<T>& scale : list) {
+    std::vector<T> values = adversarial_values(scale, random.next());
+    // |x| below half a step from code 1, where the subtraction could round.
+    for (int i = -20; i <= 20; ++i) {
+      T value = scale.step / 2;
+      for (int k = 0; k < std::abs(i); ++k) value = std::nextafter(value, i < 0 ? T(0) : scale.step);
+      values.push_back(value);
+      values.push_back(-value);
+    }
+    for (const T value : values) {
+      Q q = 0;
+      T error = 0;
+      const bool within = quantize_value<T, Q>(value, scale, &q, &error);
+      if (!std::isfinite(value)) {
+        EXPECT_FALSE(within);
+        continue;
+      }
+      if (!std::isfinite(value * scale.inverse_step)) continue;  // refused before a code exists
+      const T restored = dequantize_value<T, Q>(q, scale.step);
+      const bool truly = std::isfinite(restored) &&
+                         test::within_exactly(static_cast<double>(restored),
+                                              static_cast<double>(value),
+                                              static_cast<double>(scale.bound));
+      ASSERT_EQ(within, truly) << std::hexfloat << value << " became " << restored << " under "
+                               << scale.bound;
+      ++(within ? accepted : refused);
+    }
+  }
+  EXPECT_GT(accepted, 1000u);
+  EXPECT_GT(refused, 1000u);
+}
+
+TYPED_TEST(Quantize, TiesGoToEven) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  Scale<T> scale(T(0.5), 2);
+  scale.step = 1;
+  scale.inverse_step = 1;
+  std::vector<T> values{T(0.5), T(1.5), T(2.5), T(3.5), T(-0.5), T(-1.5), T(-2.5), T(4194304.5),
+                        T(4194305.5), T(-4194305.5), T(8388606.5), T(8388607.5)};
+  const std::vector<Q> expected{0, 2, 2, 4, 0, -2, -2, 4194304, 4194306, -4194306, 8388606, 8388608};
+  for (const simd::Target target : simd::available_targets()) {
+    std::vector<Q> codes(values.size());
+    const auto outcome =
+        kernels<T, Q>(target).quantize(values.data(), values.size(), scale, Q(0), codes.data());
+    EXPECT_TRUE(outcome.within);
+    EXPECT_EQ(codes, expected) << simd::name_of(target);
+  }
+}
+
+// x * inverse rounds up to a half although x / step is below it: still a code within the bound.
+TYPED_TEST(Quantize, ProductsThatRoundUpToAHalfStayWithinTheBound) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  Random random(5);
+  int rounded_up = 0;
+  for (int trial = 0; trial < 20000; ++trial) {
+    const Scale<T> scale(static_cast<T>(1 + random.unit()), format::kMaxMargin);
+    const auto code = static_cast<double>(random.below(1000));
+    const T value = std::nextafter(static_cast<T>((code + 0.5) * static_cast<double>(scale.step)), T(0));
+    const T scaled = value * scale.inverse_step;
+    if (scaled != static_cast<T>(code + 0.5)) continue;
+    ++rounded_up;
+    Q q = 0;
+    T error = 0;
+    ASSERT_TRUE((quantize_value<T, Q>(value, scale, &q, &error)));
+  }
+  EXPECT_GT(rounded_up, 100);
+}
+
+TYPED_TEST(Quantize, EveryTargetRestoresTheValuesOfTheReference) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  Random random(9);
+  for (const std::size_t count : {0u, 1u, 3u, 7u, 8u, 9u, 31u, 1000u}) {
+    std::vector<Q> codes(count);
+    // Wide codes are restored alike within +-2^51 only, which is all that an encoder writes.
+    const int spare_bits = sizeof(Q) == 8 ? 13 : 0;
+    for (Q& code : codes) code = static_cast<Q>(static_cast<Q>(random.next()) >> spare_bits);
+    if (count > 8) codes[3] = 0, codes[4] = -1;
+    const T step = static_cast<T>(0.0123);
+    const Q base = sizeof(Q) == 8 ? Q(123456) : std::numeric_limits<Q>::max();
+    std::vector<T> expected(count);
+    kernels<T, Q>(simd::Target::reference)
+        .dequantize(codes.data(), count, step, base, expected.data());
+    for (const simd::Target target : simd::available_targets()) {
+      std::vector<T> values(count);
+      kernels<T, Q>(target).dequantize(codes.data(), count, step, base, values.data());
+      EXPECT_TRUE(test::same_bits(values, expected)) << simd::name_of(target) << " " << count;
+    }
+  }
+}
+
+template <class T>
+class ValueRangeKernel : public ::testing::Test {};
+using ValueTypes = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(ValueRangeKernel, ValueTypes);
+
+TYPED_TEST(ValueRangeKernel, FindsTheExtremesOfWhatCounts) {
+  using T = TypeParam;
+  using Limits = std::numeric_limits<T>;
+  for (std::size_t count = 0; count < 40; ++count) {
+    for (const simd::Target target : simd::available_targets()) {
+      SCOPED_TRACE(::testing::Message() << simd::name_of(target) << " " << count);
+      const auto widen = range_kernels<T>(target).widen;
+      std::vector<T> values(count, T(3));
+      T low = 100, high = -100;
+      widen(values.data(), count, Limits::quiet_NaN(), &low, &high);
+      EXPECT_EQ(low, count == 0 ? T(100) : T(3));
+      EXPECT_EQ(high, count == 0 ? T(-100) : T(3));
+      for (std::size_t i = 0; i < count; ++i) {
+        for (const T extreme : {Limits::lowest(), Limits::max(), T(4), T(-4)}) {
+          values.assign(count, T(3));
+          values[i] = extreme;
+          low = 3, high = 3;
+          widen(values.data(), count, Limits::quiet_NaN(), &low, &high);
+          EXPECT_EQ(low, std::min(extreme, T(3)));
+          EXPECT_EQ(high, std::max(extreme, T(3)));
+          // The same value as the mask does not count.
+          low = 3, high = 3;
+          widen(values.data(), count, extreme, &low, &high);
+          EXPECT_EQ(low, T(3));
+          EXPECT_EQ(high, T(3));
+        }
+        for (const T bad : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
+          values[i] = bad;
+          for (const T fill : {Limits::quiet_NaN(), T(7)}) {
+            low = 3, high = 3;
+            widen(values.data(), count, fill, &low, &high);
+            EXPECT_EQ(low, T(3));
+            EXPECT_EQ(high, T(3));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(NeedsWide, TellsCodesBeyondTheNarrowLimit) {
+  const Scale<double> scale(1.0, 10);
+  EXPECT_FALSE(needs_wide(scale.step * 1e9, scale));
+  EXPECT_TRUE(needs_wide(scale.step * 1e10, scale));
+  EXPECT_TRUE(needs_wide(-scale.step * 1e15, scale));
+  EXPECT_FALSE(needs_wide(scale.step * 1e16, scale));
+  EXPECT_FALSE(needs_wide(std::numeric_limits<double>::quiet_NaN(), scale));
+  EXPECT_FALSE(needs_wide(std::numeric_limits<double>::infinity(), scale));
+}
+
+}  // namespace
+}  // namespace firn::quantize

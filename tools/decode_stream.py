@@ -1,0 +1,1019 @@
+#!/usr/bin/env python3
+"""Decodes a Firn stream: decode_stream.py IN.firn OUT.raw, or decode(bytes) -> numpy array.
+
+Written from docs/format.md alone, whose sections it follows, to prove that the page suffices: it
+is meant to be read, not to be fast. Needs python3-numpy, python3-xxhash, python3-zstandard.
+"""
+
+import bisect
+import dataclasses
+import functools
+import itertools
+import math
+import struct
+import sys
+
+import numpy
+import xxhash
+import zstandard
+
+
+class StreamError(ValueError):
+    """The bytes are not a valid Firn stream; the message says where and why."""
+
+
+def require(condition, message):
+    if not condition:
+        raise StreamError(message)
+
+
+# Conventions
+
+
+def checksum(data, seed):
+    return xxhash.xxh3_64_intdigest(data, seed) & 0xFFFFFFFF
+
+
+class Reader:
+    """Takes numbers and bytes from the front of a byte string and never reads past its end."""
+
+    def __init__(self, data, what):
+        self.data, self.position, self.what = memoryview(data), 0, what
+
+    def left(self):
+        return len(self.data) - self.position
+
+    def bytes(self, count):
+        require(count <= self.left(), f"{self.what} ends too early: {count} bytes are due at byte "
+                f"{self.position}, {self.left()} are left")
+        self.position += count
+        return self.data[self.position - count : self.position]
+
+    def rest(self):
+        return self.bytes(self.left())
+
+    def number(self, code):
+        """One number: B, H, I for u8, u16, u32; f, d for f32, f64."""
+        return struct.unpack("<" + code, self.bytes(struct.calcsize(code)))[0]
+
+    def varint(self):
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self.number("B")
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                require(value < 1 << 64, f"{self.what}: a varint of more than 64 bits")
+                return value
+        raise StreamError(f"{self.what}: a varint of more than 10 bytes")
+
+    def svarint(self):
+        value = self.varint()
+        return -((value + 1) // 2) if value % 2 else value // 2
+
+    def check_sum(self, start, seed):
+        """Reads a checksum of all bytes since `start`."""
+        computed = checksum(self.data[start : self.position], seed)
+        stored = self.number("I")
+        require(computed == stored, f"{self.what} is damaged: its checksum is {computed:08x}, not "
+                f"{stored:08x}")
+        return stored
+
+    def finish(self):
+        require(self.left() == 0, f"{self.what} has {self.left()} bytes too many")
+
+
+def unpack_bits(data):
+    return numpy.unpackbits(numpy.frombuffer(data, numpy.uint8), bitorder="little")
+
+
+def read_zstd(data, size, what):
+    """The content of the one zstd frame that `data` is, which must have `size` bytes."""
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    try:
+        content = frame.decompress(data)
+    except zstandard.ZstdError as error:
+        raise StreamError(f"{what}: {error}") from error
+    require(frame.eof and not frame.unused_data, f"{what} is not one whole zstd frame")
+    require(len(content) == size, f"{what} holds {len(content)} bytes, not {size}")
+    return content
+
+
+# Header
+
+LOSSLESS, ABS, REL, PSNR = range(4)
+
+
+@dataclasses.dataclass
+class Header:
+    dtype: numpy.dtype
+    extents: list
+    chunk_extents: list
+    kind: int
+    margin: int
+    bound: float
+    bound_asked: float
+    fill: float
+    checksum: int
+
+    def step(self):
+        """Distance of neighbouring codes' values, in the array's type."""
+        number = self.dtype.type
+        return number(2) * number(self.bound) * (number(1) - number(2.0**-self.margin))
+
+
+def read_header(reader):
+    require(bytes(reader.bytes(4)) == b"FIRN", "not a Firn stream: it does not begin with FIRN")
+    version = reader.number("B")
+    require(version == 1, f"format version {version}; this decoder knows version 1")
+
+    flags = reader.number("B")
+    rank = flags >> 2 & 7
+    require(flags & 3 in (1, 2), f"unknown type {flags & 3}")
+    require(1 <= rank <= 4, f"rank {rank} is not 1 to 4")
+    require(flags >> 7 == 0, "a reserved bit is set in the header")
+    code = "f" if flags & 3 == 1 else "d"
+
+    bound_byte = reader.number("B")
+    kind, margin = bound_byte & 15, bound_byte >> 4
+    require(kind <= PSNR, f"unknown kind of bound {kind}")
+
+    extents = [reader.varint() for _ in range(rank)]
+    one_chunk = flags >> 6 & 1
+    chunk_extents = extents if one_chunk else [reader.varint() for _ in range(rank)]
+    boxes = [(min(extent, length), extent) for extent, length in zip(extents, chunk_extents)]
+    require(all(length > 0 or extent == 0 for length, extent in boxes)
+            and math.prod(length for length, _ in boxes) <= 1 << 24, f"chunk extents "
+            f"{chunk_extents}")
+
+    bound = reader.number("d") if kind != LOSSLESS else 0.0
+    with numpy.errstate(over="ignore"):
+        bound_in_type = float(numpy.float32(bound)) if code == "f" else bound
+    require(0 <= bound < math.inf and bound == bound_in_type, f"bound {bound}")
+    require(2 <= margin <= 10 if bound > 0 else margin == 0, f"margin {margin}, bound {bound}")
+    return Header(
+        dtype=numpy.dtype("<f4" if code == "f" else "<f8"),
+        extents=extents,
+        chunk_extents=chunk_extents,
+        kind=kind,
+        margin=margin,
+        bound=bound,
+        bound_asked=reader.number("d") if kind in (REL, PSNR) else None,
+        fill=reader.number(code) if flags >> 5 & 1 else None,
+        checksum=reader.check_sum(0, seed=0),
+    )
+
+
+# Chunks
+
+
+@dataclasses.dataclass
+class Chunk:
+    header: Header
+    box: tuple  # of slices, in the array
+    extents: list
+    count: int
+
+    def unsigned(self):
+        """The unsigned integer of a value's width."""
+        return numpy.dtype(f"<u{self.header.dtype.itemsize}")
+
+    def lags(self):
+        """Of each axis, slowest first."""
+        return [math.prod(self.extents[axis + 1 :]) for axis in range(len(self.extents))]
+
+
+SMALLEST_RECORD = 9  # bytes
+
+
+def count_chunks(header):
+    if 0 in header.extents:
+        return 0
+    return math.prod(-(-extent // length)
+                     for extent, length in zip(header.extents, header.chunk_extents))
+
+
+def chunks_of(header):
+    """The chunks of an array that has values, in row-major order."""
+    axes = [
+        [slice(begin, min(begin + length, extent)) for begin in range(0, extent, length)]
+        for extent, length in zip(header.extents, header.chunk_extents)
+    ]
+    for box in itertools.product(*axes):
+        extents = [part.stop - part.start for part in box]
+        yield Chunk(header, box, extents, math.prod(extents))
+
+
+def read_record(reader, chunk, number):
+    """Returns the chunk's values and its achieved error in units of bound / 65535."""
+    reader.what = f"chunk {number}"
+    start = reader.position
+    size = chunk.count * chunk.header.dtype.itemsize
+    pipeline = reader.number("B")
+    achieved_error = reader.number("H")
+    payload_size = reader.number("H" if size < 65536 else "I")
+    require(payload_size <= size, f"chunk {number} has {payload_size} bytes of payload, but its "
+            f"values take {size}")
+    payload = Reader(reader.bytes(payload_size), f"payload of chunk {number}")
+    reader.check_sum(start, seed=chunk.header.checksum << 32 ^ number)
+
+    require(pipeline in PIPELINES, f"chunk {number} has the unknown pipeline {pipeline}")
+    values = PIPELINES[pipeline](payload, chunk)
+    payload.finish()
+    return values, achieved_error
+
+
+def read_index(reader, header, records):
+    """Checks that the index says what the records, (size, achieved error), said."""
+    reader.what = "index"
+    start = reader.position
+    require(reader.number("B") == 0, "the index does not begin with 0")
+    count = reader.varint()
+    require(count == len(records), f"the index has {count} chunks, not {len(records)}")
+    for number, record in enumerate(records):
+        require((reader.varint(), reader.number("H")) == record,
+                f"the index and the record of chunk {number} disagree")
+    reader.check_sum(start, seed=header.checksum << 32 ^ (1 << 64) - 1)
+    size = reader.position - start
+    require(reader.number("I") == size, "the index's size is wrong")
+    require(bytes(reader.bytes(4)) == b"FIDX", "the stream does not end in FIDX")
+
+
+# Differences
+
+
+def read_difference_lags(payload, chunk):
+    """The lags that a byte of difference orders names, each as often as its order."""
+    orders = payload.number("B")
+    require(orders >> 2 * len(chunk.extents) == 0, f"{payload.what}: an order of a missing axis")
+    order_of_axis = [orders >> 2 * axis & 3 for axis in range(len(chunk.extents))]
+    require(max(order_of_axis) <= 2 and sum(order_of_axis) <= 4, f"{payload.what}: difference "
+            f"orders {order_of_axis}")
+    return [lag for lag, order in zip(chunk.lags(), order_of_axis) for _ in range(order)]
+
+
+def undo_differences(residuals, lags):
+    """Unsigned residuals to codes: c[i] += c[i - lag] for ascending i, for every lag."""
+    codes = residuals
+    for lag in lags:
+        # A table of rows of `lag` values, the last one padded, so that i - lag is right above i.
+        table = numpy.zeros(-(-len(codes) // lag) * lag, codes.dtype)
+        table[: len(codes)] = codes
+        sums = table.reshape(-1, lag).cumsum(axis=0, dtype=codes.dtype)
+        codes = sums.reshape(-1)[: len(codes)]
+    return codes
+
+
+# Pipelines: payload and chunk to an array of the chunk's values
+
+
+def decode_raw(payload, chunk):
+    return numpy.frombuffer(payload.bytes(chunk.count * chunk.header.dtype.itemsize),
+                            chunk.header.dtype)
+
+
+def decode_constant(payload, chunk):
+    value = numpy.frombuffer(payload.bytes(chunk.header.dtype.itemsize), chunk.header.dtype)
+    return numpy.repeat(value, chunk.count)
+
+
+def decode_shuffle(payload, chunk):
+    unsigned = chunk.unsigned()
+    width = unsigned.itemsize
+    lags = read_difference_lags(payload, chunk)
+    content = read_zstd(payload.rest(), chunk.count * width, payload.what)
+    planes = numpy.frombuffer(content, numpy.uint8).reshape(width, chunk.count)
+    zigzag = numpy.ascontiguousarray(planes.T).view(unsigned).reshape(-1)
+
+    one = unsigned.type(1)
+    residuals = (zigzag >> one) ^ -(zigzag & one)
+    codes = undo_differences(residuals, lags)
+    all_but_highest = unsigned.type((1 << 8 * width - 1) - 1)
+    negative = codes > all_but_highest
+    return numpy.where(negative, codes ^ all_but_highest, codes).view(chunk.header.dtype)
+
+
+# Quantised codes and exact points: what pipelines 4 to 9 share
+
+
+class QuantizedChunk:
+    """Reads the common head of a payload; then values() makes values of residuals."""
+
+    def __init__(self, payload, chunk):
+        require(chunk.header.bound > 0, f"{payload.what}: codes, but nothing may be lost")
+        self.chunk = chunk
+        flags = payload.number("B")
+        require(flags <= 3, f"{payload.what}: reserved flags are set")
+        wide = flags >> 1 & 1
+        require(not wide or chunk.header.dtype == "<f8", f"{payload.what}: 64-bit codes of f32")
+        self.unsigned = numpy.dtype("<u8" if wide else "<u4")
+        self.lags = read_difference_lags(payload, chunk)
+        self.base = payload.svarint()
+        self.is_exact = numpy.zeros(chunk.count, bool)
+        self.exact_values = numpy.zeros(0, chunk.header.dtype)
+        if flags & 1:
+            self.is_exact, self.exact_values = read_exact_points(payload, chunk)
+
+    def bits(self):
+        return 8 * self.unsigned.itemsize
+
+    def require_plain_codes(self, what):
+        """For pipelines that have neither differences nor a base, and only 32-bit codes."""
+        require(not self.lags and self.base == 0 and self.bits() == 32, f"{what}: its head has "
+                "orders, a base or 64-bit codes")
+
+    def values(self, residuals):
+        """From the residuals of all points, unsigned."""
+        codes = undo_differences(residuals, self.lags)
+        codes = codes + self.unsigned.type(self.base % (1 << self.bits()))
+        signed = codes.view(f"<i{self.unsigned.itemsize}")
+        with numpy.errstate(over="ignore"):  # at exact points codes mean nothing
+            values = signed.astype(self.chunk.header.dtype) * self.chunk.header.step()
+        values[self.is_exact] = self.exact_values
+        return values
+
+
+def read_exact_points(payload, chunk):
+    """Returns which points are exact, and their values."""
+    lag = payload.varint()
+    require(lag == 0 or 64 <= lag < chunk.count, f"{payload.what}: lag {lag} of the bit map")
+    size = payload.varint()
+    content = read_zstd(payload.bytes(size), -(-chunk.count // 8), f"{payload.what}, exact points")
+    bits = unpack_bits(content)
+    require(not bits[chunk.count :].any(), f"{payload.what}: exact points after the last point")
+    is_exact = bits[: chunk.count].copy()
+    if lag:
+        # Piece after piece of `lag` bits, since a piece needs only the one before it; the first
+        # of them likewise, but by rows.
+        row_length = chunk.extents[-1]
+        row_lag = -(-64 // row_length) * row_length
+        first = is_exact[:lag]
+        for bit_map, distance in ((first, row_lag), (is_exact, lag)):
+            for begin in range(distance, len(bit_map), distance):
+                piece = bit_map[begin : begin + distance]
+                piece ^= bit_map[begin - distance : begin - distance + len(piece)]
+    is_exact = is_exact.astype(bool)
+
+    size = payload.varint()
+    exact_size = int(is_exact.sum()) * chunk.header.dtype.itemsize
+    values = read_zstd(payload.bytes(size), exact_size, f"{payload.what}, exact values")
+    return is_exact, numpy.frombuffer(values, chunk.header.dtype)
+
+
+# lorenzo
+
+
+def decode_lorenzo(payload, chunk):
+    quantized = QuantizedChunk(payload, chunk)
+    count = chunk.count - int(quantized.is_exact.sum())
+
+    k = payload.number("B")
+    require(3 <= k <= 12, f"{payload.what}: k is {k}, not 3 to 12")
+    extra_bits = payload.bytes(payload.varint())
+    mode = payload.number("B")
+    alphabet_size = (1 << k + 1) + 65
+    if mode == 0:
+        symbol = payload.number("H")
+        require(symbol < alphabet_size, f"{payload.what}: symbol {symbol} is not in the alphabet")
+        symbols = numpy.full(count, symbol)
+    elif mode in (1, 2):
+        lengths = read_code_lengths(payload, alphabet_size)
+        streams = payload
+        if mode == 2:
+            size = payload.varint()
+            what = f"{payload.what}, Huffman streams"
+            streams = Reader(read_zstd(payload.rest(), size, what), what)
+        symbols = read_huffman_streams(streams, lengths, count)
+        streams.finish()
+    else:
+        raise StreamError(f"{payload.what}: unknown mode {mode}")
+    residuals = numpy.zeros(chunk.count, quantized.unsigned)
+    residuals[~quantized.is_exact] = residuals_of(symbols, k, extra_bits, payload.what)
+    return quantized.values(residuals)
+
+
+def residuals_of(symbols, k, extra_bits, what):
+    """The residuals, modulo 2^64."""
+    residuals = (symbols - (1 << k)).astype(numpy.uint64)
+    is_large = symbols >= 1 << k + 1
+    class_of = symbols[is_large] - (1 << k + 1)
+    low_bits = numpy.maximum(class_of - 1, 0)  # how many, beside the sign
+
+    bits = unpack_bits(extra_bits).astype(numpy.uint64)
+    end = numpy.cumsum(1 + low_bits)
+    total = int(end[-1]) if len(end) else 0
+    require(len(extra_bits) == -(-total // 8), f"{what}: {len(extra_bits)} bytes of extra bits, "
+            f"but the symbols need {total} bits")
+    sign_at = end - 1 - low_bits
+    is_negative = bits[sign_at] == 1
+    magnitude = numpy.zeros(len(class_of), numpy.uint64)
+    for bit in range(int(class_of.max(initial=0))):
+        # Bit class - 1 is implied, those below it are stored.
+        stored, implied = low_bits > bit, class_of == bit + 1
+        magnitude[stored] |= bits[sign_at[stored] + 1 + bit] << numpy.uint64(bit)
+        magnitude[implied] |= numpy.uint64(1 << bit)
+    magnitude += numpy.uint64(1 << k)
+    residuals[is_large] = numpy.where(is_negative, ~magnitude, magnitude)  # ~m = -m - 1
+    return residuals
+
+
+# Code lengths, codes, Huffman streams
+
+LONGEST_CODE = 15
+
+
+def read_code_lengths(payload, alphabet_size):
+    lengths = []
+    waiting = []  # the other nibble of the byte that was last read
+
+    def nibble():
+        if waiting:
+            return waiting.pop()
+        byte = payload.number("B")
+        waiting.append(byte >> 4)
+        return byte & 15
+
+    while len(lengths) < alphabet_size:
+        length = nibble()
+        lengths += [length] if length else [0] * ((nibble() | nibble() << 4) + 1)
+    require(len(lengths) == alphabet_size, f"{payload.what}: lengths of too many codes")
+    require(not any(waiting), f"{payload.what}: the nibble after the code lengths is not 0")
+    return numpy.array(lengths)
+
+
+def read_huffman_streams(reader, lengths, count):
+    # A code of b bits is what 2^(15 - b) of the 2^15 strings of 15 bits begin with, and canonical
+    # codes have them one after the other: this is the whole decoding table.
+    present = numpy.flatnonzero(lengths)
+    by_code = present[numpy.argsort(lengths[present], kind="stable")]
+    symbol_of = numpy.repeat(by_code, 1 << LONGEST_CODE - lengths[by_code])
+    require(len(symbol_of) == 1 << LONGEST_CODE, f"{reader.what}: the prefix code is not complete")
+
+    sizes = [reader.varint() for _ in range(3)]
+    parts = [reader.bytes(size) for size in sizes] + [reader.rest()]
+    part_count = -(-count // 4)
+    symbols = []
+    for number, part in enumerate(parts):
+        due = min(part_count, max(0, count - number * part_count))
+        symbols.append(read_huffman_stream(part, symbol_of, lengths, due,
+                                           f"{reader.what}, Huffman stream {number}"))
+    return numpy.concatenate(symbols)
+
+
+def read_huffman_stream(data, symbol_of, lengths, count, what):
+    # Look up the symbol that would begin at every single bit, then walk from code to code.
+    bits = unpack_bits(data)
+    padded = numpy.concatenate([bits, numpy.zeros(LONGEST_CODE, numpy.uint8)])
+    window = numpy.zeros(len(bits), numpy.int64)
+    for bit in range(LONGEST_CODE):
+        window = window << 1 | padded[bit : bit + len(bits)]
+    symbol_at = symbol_of[window]
+    length_at = lengths[symbol_at].tolist()
+
+    starts = []
+    position = 0
+    for _ in range(count):
+        require(position < len(bits), f"{what} ends too early")
+        starts.append(position)
+        position += length_at[position]
+    require(-(-position // 8) == len(data), f"{what} has {len(data)} bytes, but its {count} "
+            f"symbols take {position} bits")
+    return symbol_at[numpy.array(starts, numpy.int64)]
+
+
+# blockpack
+
+SUPERBLOCK = 256  # residuals
+RUN_LIMIT = 4096  # no run of zeros crosses a multiple of this many residuals
+
+
+def decode_blockpack(payload, chunk):
+    quantized = QuantizedChunk(payload, chunk)
+    block_count = -(-chunk.count // SUPERBLOCK)
+    zigzag = numpy.zeros((block_count, SUPERBLOCK), quantized.unsigned)
+    block = 0
+    while block < block_count:
+        head = payload.number("B")
+        width, dense = head >> 4, head & 15
+        if width == 0:
+            end = block + dense + 1
+            limit = (block * SUPERBLOCK // RUN_LIMIT + 1) * RUN_LIMIT // SUPERBLOCK
+            require(end <= min(limit, block_count), f"{payload.what}: too long a run of zeros")
+            block = end
+            continue
+        if width == 15:
+            require(dense == 0, f"{payload.what}: a long width with a nibble of {dense}")
+            width, dense = payload.number("B"), payload.number("B")
+            require(15 <= width <= quantized.bits(), f"{payload.what}: width {width}")
+        require(dense <= width, f"{payload.what}: {dense} of {width} planes are dense")
+        planes = [payload.bytes(SUPERBLOCK // 8) for _ in range(dense)]
+        planes += read_sparse_planes(payload, width - dense)
+        for number, plane in enumerate(planes):
+            zigzag[block] |= unpack_bits(plane).astype(zigzag.dtype) << zigzag.dtype.type(number)
+        block += 1
+
+    zigzag = zigzag.reshape(-1)
+    require(not zigzag[chunk.count :].any(), f"{payload.what}: residuals after the last point")
+    one = zigzag.dtype.type(1)
+    residuals = (zigzag >> one) ^ -(zigzag & one)
+    return quantized.values(residuals[: chunk.count])
+
+
+def read_sparse_planes(payload, count):
+    """Bytes that are not 0, of planes whose masks say where, themselves without bytes that are 0."""
+    nibbles = []
+    for byte in payload.bytes(-(-count // 2)):
+        nibbles += [byte & 15, byte >> 4]
+    require(not any(nibbles[count:]), f"{payload.what}: the mask of a missing plane")
+    masks = [scatter(payload, unpack_bits(bytes([nibble]))[:4]) for nibble in nibbles[:count]]
+    return [scatter(payload, unpack_bits(mask)) for mask in masks]
+
+
+def scatter(payload, is_present):
+    """A byte of the payload wherever a bit is set, 0 elsewhere."""
+    data = numpy.zeros(len(is_present), numpy.uint8)
+    stored = numpy.frombuffer(payload.bytes(int(is_present.sum())), numpy.uint8)
+    require(stored.all(), f"{payload.what}: a byte that is 0 is stored in a sparse plane")
+    data[is_present == 1] = stored
+    return data
+
+
+# ceresz and ceresz4
+
+CERESZ_BLOCK = 32  # codes
+
+
+def decode_ceresz(payload, chunk, length_code="B"):
+    quantized = QuantizedChunk(payload, chunk)
+    quantized.require_plain_codes(payload.what)
+    block_count = -(-chunk.count // CERESZ_BLOCK)
+    differences = numpy.zeros((block_count, CERESZ_BLOCK), numpy.uint32)
+    for block in differences:
+        length = payload.number(length_code)
+        require(length <= 32, f"{payload.what}: a block of {length} planes")
+        if length == 0:
+            continue
+        is_negative = unpack_bits(payload.bytes(4)) == 1
+        for number in range(length):
+            block |= unpack_bits(payload.bytes(4)).astype(numpy.uint32) << numpy.uint32(number)
+        block[is_negative] = -block[is_negative]
+    require(not differences.reshape(-1)[chunk.count :].any(), f"{payload.what}: codes after the "
+            "last point")
+    codes = differences.cumsum(axis=1, dtype=numpy.uint32)
+    return quantized.values(codes.reshape(-1)[: chunk.count])
+
+
+def decode_ceresz4(payload, chunk):
+    return decode_ceresz(payload, chunk, length_code="I")
+
+
+# contexts
+
+BATCH = 32  # all taps are at least as far, so that the contexts of a batch are known before it
+LARGEST_MAGNITUDE = 2047
+EXACT_CONTEXT = 33
+
+
+def decode_contexts(payload, chunk):
+    quantized = QuantizedChunk(payload, chunk)
+    shift = payload.number("B")
+    rans = RansReader(payload, quantized.bits())
+
+    taps = context_taps(chunk)
+    weights = numpy.array(list(taps.values()))
+    furthest = max(taps)
+    taps_of_batch = numpy.arange(BATCH) + furthest - numpy.array(list(taps))[:, None]
+    context_of_sum = [0]
+    for number in range(1, LARGEST_MAGNITUDE * int(weights.sum()) + 1):
+        width = number.bit_length()
+        context_of_sum.append(2 * width - 1 + (number << 1 >> width - 1 & 1))
+    context_of_sum = numpy.array(context_of_sum)
+
+    # Magnitude i is at furthest + i, behind the zeros before the chunk.
+    magnitudes = numpy.zeros(furthest + chunk.count + BATCH, numpy.int64)
+    residuals = []
+    for begin in range(0, chunk.count, BATCH):
+        is_exact = quantized.is_exact[begin : begin + BATCH]
+        contexts = context_of_sum[weights @ magnitudes[begin + taps_of_batch]]
+        contexts = numpy.where(is_exact, EXACT_CONTEXT, contexts[: len(is_exact)])
+        batch = rans.segment(contexts.tolist())
+        residuals += batch
+        magnitudes[furthest + begin : furthest + begin + len(batch)] = [
+            min(abs(residual) >> shift, LARGEST_MAGNITUDE) for residual in batch
+        ]
+    rans.finish()
+    return quantized.values(numpy.array(residuals, numpy.int64).astype(quantized.unsigned))
+
+
+def context_taps(chunk):
+    """Weights by distance."""
+    rank = len(chunk.extents)
+    if rank == 1:
+        return {distance: 2 for distance in range(32, 48)}
+    lags = chunk.lags()
+    row = lags[-2]
+    y = -(-33 // row) * row
+    z = lags[-3] if rank >= 3 else 0
+    t = lags[-4] if rank == 4 else 0
+    if rank == 4 and z >= y + row and t >= z + row:
+        return {y - 1: 4, y: 5, y + 1: 4, z - 1: 2, z: 4, z + 1: 2, t - 1: 2, t: 6, t + 1: 3}
+    if rank >= 3 and z >= y + row:
+        return {y - 1: 6, y: 8, y + 1: 6, z - 1: 3, z: 6, z + 1: 3}
+    return {y - 1: 8, y: 12, y + 1: 8, y + row: 4}
+
+
+# interp
+
+ROOT_CONTEXT, EXACT_POINT_CONTEXT = 60, 61
+LARGEST_NEIGHBOUR = 255
+
+# By which of the neighbours a, c, d exist: the cubic's weights of a, b, c, d in sixteenths, the
+# linear's of b and c.
+NEIGHBOUR_WEIGHTS = {
+    (True, True, True): (-1, 9, 9, -1, 0.5, 0.5),
+    (True, True, False): (-1, 10, 7, 0, 0.5, 0.5),
+    (False, True, True): (0, 7, 10, -1, 0.5, 0.5),
+    (False, True, False): (0, 8, 8, 0, 0.5, 0.5),
+    (True, False, False): (-8, 24, 0, 0, 1, 0),
+    (False, False, False): (0, 16, 0, 0, 1, 0),
+}
+
+
+def decode_interp(payload, chunk):
+    quantized = QuantizedChunk(payload, chunk)
+    quantized.require_plain_codes(payload.what)
+    frozen = payload.number("B")
+    rank = len(chunk.extents)
+    require(frozen >> rank == 0, f"{payload.what}: a missing axis is frozen")
+    extents = [1] * (4 - rank) + chunk.extents
+    is_frozen = [False] * (4 - rank) + [bool(frozen >> axis & 1) for axis in range(rank)]
+    longest = max([extent for extent, cold in zip(extents, is_frozen) if not cold], default=1)
+    levels = (longest - 1).bit_length()
+
+    rans = RansReader(payload, quantized.bits())
+    dtype = chunk.header.dtype
+    step = chunk.header.step()
+    is_exact = quantized.is_exact.reshape(extents)
+    values = numpy.zeros(extents, dtype)  # of exact points: what they count as
+    codes = numpy.zeros(extents, numpy.int32)
+
+    def read_codes(box, contexts):
+        contexts = numpy.where(is_exact[box], EXACT_POINT_CONTEXT, contexts)
+        residuals = numpy.array(rans.segment(contexts.reshape(-1).tolist()), numpy.int32)
+        codes[box] = residuals.reshape(contexts.shape)
+
+    with numpy.errstate(all="ignore"):
+        roots = tuple(slice(None) if cold else slice(0, 1) for cold in is_frozen)
+        read_codes(roots, ROOT_CONTEXT)
+        steps = codes[roots].reshape(-1).astype(dtype) * step
+        values[roots] = numpy.add.accumulate(steps, dtype=dtype).reshape(values[roots].shape)
+
+        for level in reversed(range(levels)):
+            for box, odd_axes in interpolated_classes(extents, is_frozen, 1 << level):
+                prediction, contexts = predict(values, codes, box, odd_axes, step)
+                read_codes(box, contexts + min(level, 2) * 20)
+                values[box] = prediction + codes[box].astype(dtype) * step
+                as_neighbour = numpy.where(numpy.isfinite(prediction), prediction, dtype.type(0))
+                values[box] = numpy.where(is_exact[box], as_neighbour, values[box])
+    rans.finish()
+    values[is_exact] = quantized.exact_values
+    return values.reshape(-1)
+
+
+def interpolated_classes(extents, is_frozen, spacing):
+    """The classes that have points: each its box of slices and its odd axes, slowest first."""
+    for is_odd in itertools.product((False, True), repeat=4):
+        odd_axes = [axis for axis in range(4) if is_odd[axis]]
+        if not odd_axes or any(is_frozen[axis] or extents[axis] <= spacing for axis in odd_axes):
+            continue
+        yield tuple(slice(None) if cold else slice(spacing if odd else 0, None, 2 * spacing)
+                    for cold, odd in zip(is_frozen, is_odd)), odd_axes
+
+
+def predict(values, codes, box, odd_axes, step):
+    """The predictions of the points in a box, and their contexts but for the level's part."""
+    number = values.dtype.type
+    share = number(1) / number(len(odd_axes))
+    total = bend = spread = number(0)
+    code_sum = 0
+    cubics = []
+    for axis in odd_axes:
+        count = len(range(*box[axis].indices(values.shape[axis])))
+        # The lines of known points along the axis, which is made the last one for a while.
+        line_box = tuple(slice(0, None, box[axis].step) if other == axis else part
+                         for other, part in enumerate(box))
+        lines = numpy.moveaxis(values[line_box], axis, -1)
+        cubic, linear = interpolate(lines, count, is_fastest=axis == 3)
+        cubics.append(numpy.moveaxis(cubic, -1, axis))
+        total = total + cubics[-1]
+        bend = bend + numpy.moveaxis(numpy.abs(cubic - linear), -1, axis)
+
+        sizes = numpy.minimum(numpy.abs(codes[line_box].astype(numpy.int64)), LARGEST_NEIGHBOUR)
+        sizes = numpy.moveaxis(sizes, axis, -1)
+        after = numpy.concatenate([sizes[..., 1:], sizes[..., -1:]], axis=-1)
+        code_sum = code_sum + numpy.moveaxis((sizes + after)[..., :count], -1, axis)
+
+    prediction = total * share
+    for cubic in cubics:
+        spread = spread + numpy.abs(cubic - prediction)
+
+    per_step = share * (number(1) / step)
+    steps = ((bend * number(0.35) + spread * number(0.25)) * per_step).astype(numpy.float32)
+    around = code_sum.astype(numpy.float32) * numpy.float32(share * number(0.2))
+    activity = (steps + around) + numpy.float32(0.03125)
+    bits = activity.view(numpy.uint32).astype(numpy.int64)
+    return prediction, numpy.clip((bits >> 22) - 244, 0, 19)
+
+
+def interpolate(lines, count, is_fastest):
+    """Cubic and linear of the `count` points behind the first ones of lines of known points."""
+    known = lines.shape[-1]
+    first, second = lines[..., :1], lines[..., 1:2] if known > 1 else lines[..., :1]
+    last, before_last = lines[..., -1:], lines[..., -2:-1] if known > 1 else lines[..., -1:]
+    if is_fastest:
+        slope = last - before_last
+        ends = [first + (first - second), last + slope, (last + slope) + slope]
+        exist = [(True, True, True)] * count
+    else:
+        ends = [numpy.zeros_like(first)] * 3
+        exist = [(j > 0, j + 1 < known, j + 2 < known) for j in range(count)]
+    line = numpy.concatenate([ends[0], lines, ends[1], ends[2]], axis=-1)
+    a, b, c, d = (line[..., place : place + count] for place in range(4))
+    weights = numpy.array([NEIGHBOUR_WEIGHTS[which] for which in exist], lines.dtype).T
+    w0, w1, w2, w3 = weights[:4] / lines.dtype.type(16)
+    u0, u1 = weights[4:]
+    return (b * w1 + c * w2) + (a * w0 + d * w3), b * u0 + c * u1
+
+
+# Context rANS section
+
+ESCAPE = -32
+TOKENS = range(-32, 32)
+SLOT_BITS = 12
+LOWEST_STATE, PIECE_BITS = 1 << 15, 15
+
+FAMILY = [  # quarters of the exponent, and the rates
+    (1, "490983 473079 455535 438369 421595 405228 389278 373754 358662 344004 329779 315982 "
+        "302606 289638 277063 264863 253017 241500 230285 219344 208647 198164 187865"),
+    (2, "440645 419352 398273 377436 356870 336607 316681 297123 277966 259238 240964 223166 "
+        "205857 189046 172739 156938 141657 126924 112794 99360 86747 75093 64518"),
+    (4, "545113 499687 476974 454261 431548 408835 386122 363410 340698 317987 295278 272573 "
+        "249875 227194 204545 181959 159497 137279 115523 94610 75118 57761 43146 31492 22611 "
+        "16102 11442"),
+    (6, "339978 293842 270546 247017 223168 198886 174040 148522 122363 96028 70823 48831 31759 "
+        "19836 12098 7273 4316 2569"),
+    (8, "246883 222906 198368 173004 146421 118107 87899 58126 34349 18850 9904 5080 2573 1285 "
+        "636"),
+]
+MEMBERS = [None] + [(quarters, int(rate)) for quarters, rates in FAMILY for rate in rates.split()]
+STORED_TABLE, UNUSED_CONTEXT = 126, 127
+
+
+def token_class(size):
+    """How many extra bits a token of this magnitude has, and its first value."""
+    if size < 16:
+        return 0, size
+    extra = 3 + (size - 16) // 2
+    return extra, 2 + size % 2 << extra
+
+
+TOKEN_CLASSES = {token: token_class(abs(token)) for token in TOKENS}
+
+
+def exp_negative(y):
+    if y > 60:
+        return 0.0
+    z, s = y / 256, 1.0
+    for k in range(8, 0, -1):
+        s = 1 + s * z / k
+    r = 1 / s
+    for _ in range(8):
+        r = r * r
+    return r
+
+
+def power(quarters, c):
+    return {1: math.sqrt(math.sqrt(c)), 2: math.sqrt(c), 4: c, 6: c * math.sqrt(c),
+            8: c * c}[quarters]
+
+
+@functools.lru_cache(maxsize=None)
+def family_distribution(number):
+    """The frequencies by token of a member of the family."""
+    frequency = dict.fromkeys(TOKENS, 0)
+    if number == 0:
+        frequency.update({ESCAPE: 1, 0: 4095})
+        return frequency
+    quarters, rate = MEMBERS[number]
+    weights = []
+    for size in range(33):
+        extra, first = token_class(size)
+        middle = first + (2.0**extra - 1) / 2
+        weights.append(2.0**extra * exp_negative(rate / 65536 * power(quarters, middle)))
+    total = weights[0]
+    for weight in weights[1:]:
+        total += 2 * weight
+
+    last = 0
+    for size in range(1, 32):
+        rounded = max(math.floor(weights[size] * 4096 / total + 0.5), 1 if size == 1 else 0)
+        if rounded < 1:
+            break
+        frequency[size] = frequency[-size] = rounded
+        last = size
+    tail = 0.0
+    for weight in weights[last + 1 :]:
+        tail += 2 * weight
+    frequency[ESCAPE] = max(1, math.floor(tail * 4096 / total + 0.5))
+    frequency[0] = 4096 - sum(frequency.values())
+    return frequency
+
+
+def read_distribution(payload):
+    """The frequencies by token of a stored table."""
+    head = payload.number("B")
+    last, is_symmetric = head & 127, head >> 7
+    require(last <= 31, f"{payload.what}: last token {last} of a stored table")
+    waiting = []  # the bits left of the byte that was last read
+
+    def bit():
+        if not waiting:
+            byte = payload.number("B")
+            waiting.extend(byte >> place & 1 for place in reversed(range(8)))
+        return waiting.pop()
+
+    def change():
+        ones = 0
+        while bit():
+            ones += 1
+        return -(ones + 1) if bit() else ones
+
+    def read_weight(code):
+        require(0 <= code <= 48, f"{payload.what}: code {code} in a stored table")
+        return code if code < 4 else 4 + code % 4 << code // 4 - 1
+
+    weights = dict.fromkeys(TOKENS, 0)
+    weights[ESCAPE] = read_weight(8 + change())
+    require(weights[ESCAPE] > 0, f"{payload.what}: a stored table without the escape")
+    code = 36 + change()
+    weights[0] = read_weight(code)
+    for size in range(1, last + 1):
+        code += change()
+        weights[size] = read_weight(code)
+        code += 0 if is_symmetric else change()
+        weights[-size] = read_weight(code)
+    require(not any(waiting), f"{payload.what}: bits after a stored table are not 0")
+
+    total = sum(weights.values())
+    frequency = {token: max(1, weight * 4096 // total) if weight else 0
+                 for token, weight in weights.items()}
+    largest = max(TOKENS, key=lambda token: frequency[token])  # the first among equals
+    frequency[largest] += 4096 - sum(frequency.values())
+    require(1 <= frequency[largest] <= 4095, f"{payload.what}: frequencies of a stored table")
+    return frequency
+
+
+class RansReader:
+    """Reads a context rANS section, to the end of the payload; it has at least one residual."""
+
+    def __init__(self, payload, bits):
+        self.what, self.bits = payload.what, bits
+        lanes_log2 = payload.number("B")
+        require(3 <= lanes_log2 <= 5, f"{self.what}: 2^{lanes_log2} lanes")
+        self.lanes = 1 << lanes_log2
+        context_count = payload.number("B")
+        require(context_count <= 64, f"{self.what}: {context_count} contexts")
+        # Of each context: its shift, and of each token, in the order of slots, start and frequency.
+        self.contexts = [self.read_context(payload) for _ in range(context_count)]
+        self.states = [payload.number("I") for _ in range(self.lanes)]
+        require(all(LOWEST_STATE <= state < 1 << 31 for state in self.states),
+                f"{self.what}: a state is not in its range")
+        words = payload.rest()
+        require(len(words) % 2 == 0, f"{self.what}: half a word at the end")
+        self.words = iter(numpy.frombuffer(words, "<u2").tolist())
+
+    def read_context(self, payload):
+        head = payload.number("B")
+        shift = payload.number("B") if head >> 7 else 0
+        require(shift <= 63, f"{self.what}: shift {shift} of a context")
+        kind = head & 127
+        if kind == UNUSED_CONTEXT:
+            return None
+        require(kind < len(MEMBERS) or kind == STORED_TABLE, f"{self.what}: distribution {kind}")
+        frequency = read_distribution(payload) if kind == STORED_TABLE else family_distribution(kind)
+        frequencies = list(frequency.values())
+        starts = list(itertools.accumulate(frequencies, initial=0))[:-1]
+        return shift, starts, frequencies
+
+    def refill(self, lane, state):
+        if state < LOWEST_STATE:
+            word = next(self.words, None)
+            require(word is not None, f"{self.what}: a word is missing")
+            state = (state << 16) + word
+        self.states[lane] = state
+
+    def take(self, lane, count):
+        state = self.states[lane]
+        self.refill(lane, state >> count)
+        return state & (1 << count) - 1
+
+    def segment(self, contexts):
+        """The residuals that have these contexts, a segment or whole groups of one."""
+        residuals = []
+        for begin in range(0, len(contexts), self.lanes):
+            residuals += self.group(contexts[begin : begin + self.lanes])
+        return residuals
+
+    def group(self, contexts):
+        shifts, tokens, raw_bits = [], [], []
+        for lane, context in enumerate(contexts):
+            described = self.contexts[context] if context < len(self.contexts) else None
+            require(described, f"{self.what}: context {context} occurs, but is not described")
+            shift, starts, frequencies = described
+            state = self.states[lane]
+            slot = state & (1 << SLOT_BITS) - 1
+            # The last token that starts there or before: those of frequency 0 come before it.
+            place = bisect.bisect_right(starts, slot) - 1
+            self.refill(lane, frequencies[place] * (state >> SLOT_BITS) + slot - starts[place])
+            token = TOKENS[place]
+            shifts.append(shift)
+            tokens.append(token)
+            raw_bits.append(shift + (0 if token == ESCAPE else TOKEN_CLASSES[token][0]))
+
+        raw = [0] * len(contexts)
+        for done in range(0, max(raw_bits), PIECE_BITS):
+            for lane, count in enumerate(raw_bits):
+                if count > done:
+                    raw[lane] |= self.take(lane, min(PIECE_BITS, count - done)) << done
+
+        residuals = []
+        modulus, half_modulus = 1 << self.bits, 1 << self.bits - 1
+        for lane, (shift, token) in enumerate(zip(shifts, tokens)):
+            if token == ESCAPE:
+                high = self.escaped(lane)
+            else:
+                high = TOKEN_CLASSES[token][1] + (raw[lane] >> shift)
+                high = -high if token < 0 else high
+            low = raw[lane] & (1 << shift) - 1
+            residual = (high << shift) + low - (1 << shift >> 1)
+            residuals.append((residual + half_modulus) % modulus - half_modulus)
+        return residuals
+
+    def escaped(self, lane):
+        length = self.take(lane, 6)
+        size = (1 << length) - 1
+        for done in range(0, length, PIECE_BITS):
+            size += self.take(lane, min(PIECE_BITS, length - done)) << done
+        return -size if self.take(lane, 1) else size
+
+    def finish(self):
+        require(all(state == LOWEST_STATE for state in self.states), f"{self.what}: a lane does "
+                "not end in its first state")
+        require(next(self.words, None) is None, f"{self.what}: words are left")
+
+
+PIPELINES = {1: decode_raw, 2: decode_constant, 3: decode_shuffle, 4: decode_lorenzo,
+             5: decode_blockpack, 6: decode_ceresz, 7: decode_ceresz4, 8: decode_contexts,
+             9: decode_interp}
+
+
+def decode(stream):
+    """The array that a stream of bytes holds. Raises StreamError unless every byte is right."""
+    reader = Reader(stream, "header")
+    header = read_header(reader)
+    count = count_chunks(header)
+    require(count * SMALLEST_RECORD <= reader.left(), f"the stream ends too early: its "
+            f"{reader.left()} bytes after the header cannot hold {count} chunks")
+    try:
+        array = numpy.empty(header.extents, header.dtype)
+    except (MemoryError, ValueError) as error:
+        raise StreamError(f"an array of extents {header.extents}: {error}") from error
+    records = []
+    for number, chunk in enumerate(chunks_of(header) if count else ()):
+        start = reader.position
+        values, achieved_error = read_record(reader, chunk, number)
+        array[chunk.box] = values.reshape(chunk.extents)
+        records.append((reader.position - start, achieved_error))
+    if count > 1:
+        read_index(reader, header, records)
+    reader.what = "the stream"
+    reader.finish()
+    return array
+
+
+def main(arguments):
+    if len(arguments) != 2:
+        print("usage: decode_stream.py IN.firn OUT.raw", file=sys.stderr)
+        return 1
+    try:
+        with open(arguments[0], "rb") as file:
+            array = decode(file.read())
+        with open(arguments[1], "wb") as file:
+            file.write(array.tobytes())
+    except (OSError, StreamError) as error:
+        print(f"decode_stream.py: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
