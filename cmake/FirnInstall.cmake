@@ -16,6 +16,9 @@ install(FILES
   cmake/FirnDependencies.cmake
   DESTINATION ${FIRN_PACKAGE_DIR})
 
+# Relative to the file, so that the package may be installed and moved anywhere.
+file(RELATIVE_PATH FIRN_PREFIX_FROM_PC
+  /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(cmake/firn.pc.in firn.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/firn.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -12,5 +12,6 @@ void add_info_command(CLI::App& program);
 void add_verify_command(CLI::App& program);
 void add_metrics_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
+void add_h5_command(CLI::App& program);
 
 }  // namespace firn_cli

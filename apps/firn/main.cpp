@@ -71,6 +71,7 @@ int run(int argc, char** argv) {
   firn_cli::add_verify_command(program);
   firn_cli::add_metrics_command(program);
   firn_cli::add_bench_command(program);
+  firn_cli::add_h5_command(program);
   program.add_subcommand("help", "Show the commands, or the options of one");
 
   try {
@@ -80,14 +81,14 @@ int run(int argc, char** argv) {
       return report_failure(
           ExitCode::usage,
           fmt::format(
-              "there is no command '{}': compress, decompress, info, verify, metrics, bench, help",
+              "there is no command '{}': compress, decompress, info, verify, metrics, bench, h5, help",
               first));
     }
     program.parse(argc, argv);
     if (program.get_subcommands().empty()) {
       return report_failure(ExitCode::usage,
                             "a command is needed: compress, decompress, info, verify, metrics, "
-                            "bench (see 'firn help')");
+                            "bench, h5 (see 'firn help')");
     }
     return 0;
   } catch (const CLI::CallForHelp&) {

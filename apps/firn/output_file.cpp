@@ -170,6 +170,12 @@ void OutputFile::write(std::span<const std::uint8_t> bytes) {
   if (error != 0) fail_to_write(error);
 }
 
+const std::string& OutputFile::create_for_library() {
+  if (direct_) fail(ExitCode::usage, "{} is no regular file, which this format needs", name_);
+  create_temporary();
+  return temporary_;
+}
+
 void OutputFile::commit() {
   if (direct_) {
     const int error = mapping_ == nullptr ? 0 : write_all(descriptor_, {mapping_, mapping_bytes_});

@@ -26,6 +26,10 @@ class OutputFile {
   // Or the contents in one piece. Call once.
   void write(std::span<const std::uint8_t> bytes);
 
+  // Or the path of the temporary file, now empty, for a library that writes files by name itself. A
+  // Failure when the output is no regular file. Call once.
+  const std::string& create_for_library();
+
   // Makes the output durable and gives it its name.
   void commit();
 

@@ -95,8 +95,9 @@ Status check_threads(const Execution& execution) {
 
 // The workers of a context, made anew when the caller asks for another number of threads.
 engine::Workers& workers_for(std::unique_ptr<engine::Workers>& workers, int threads) {
-  if (!workers || (threads != 0 && workers->threads() != threads) ||
-      (threads == 0 && workers->threads() != tbb::this_task_arena::max_concurrency())) {
+  if (!workers ||
+      (threads != 0 && workers->threads() != std::min(threads, engine::Workers::all_cores())) ||
+      (threads == 0 && workers->threads() != engine::Workers::all_cores())) {
     workers = std::make_unique<engine::Workers>(threads);
   }
   return *workers;
@@ -345,6 +346,9 @@ Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded, 
             check_shapes(original.type, original.shape, original.shape, ~std::uint64_t{0});
         !status) {
       return status.error();
+    }
+    if ((original.data == nullptr || decoded.data == nullptr) && original.shape.count() != 0) {
+      return Error{ErrorCode::invalid_argument, "an array's data is null"};
     }
     engine::Workers workers(execution.threads);
     return engine::compare(original, decoded, bound_abs, fill, workers);

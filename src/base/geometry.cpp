@@ -78,6 +78,7 @@ Shape choose_chunk(const Shape& shape, std::uint64_t target) {
 
 Shape choose_slab(const Shape& shape, std::uint64_t target) {
   Shape chunk = shape;
+  if (shape.count() == 0) return chunk;
   std::uint64_t faster = 1;
   for (int k = shape.rank - 1; k >= 0; --k) {
     const std::uint64_t extent = shape.extents[k];

@@ -71,7 +71,9 @@ std::uint16_t error_units(double max_error, double bound_abs) {
 }
 
 double error_of_units(std::uint16_t units, double bound_abs) {
-  return units == format::kErrorUnits ? bound_abs : bound_abs * units / format::kErrorUnits;
+  return units == format::kErrorUnits
+             ? bound_abs
+             : bound_abs * (static_cast<double>(units) / format::kErrorUnits);
 }
 
 std::size_t finish_record(std::uint8_t* record, std::uint64_t chunk_raw_bytes, Pipeline pipeline,

@@ -18,14 +18,18 @@ class Lossless {
   Lossless(Lossless&&) noexcept;
   Lossless& operator=(Lossless&&) noexcept;
 
+  static constexpr int kMaxLevel = 3;
   static std::size_t capacity(std::size_t size);
-  // Returns the bytes written; out has capacity(in.size()). 0 when zstd fails (out of memory).
+  // At most kMaxLevel. Returns the bytes written; out has capacity(in.size()). 0 when zstd fails
+  // (out of memory).
   std::size_t compress(std::span<const std::uint8_t> in, std::uint8_t* out, std::size_t room,
                        int level);
   // False unless `in` decodes to exactly out.size() bytes.
   bool decompress(std::span<const std::uint8_t> in, std::span<std::uint8_t> out);
 
  private:
+  // In memory of ours: zstd would give back and take its own as sizes change.
+  void* compressor_memory_ = nullptr;
   ZSTD_CCtx_s* compressor_ = nullptr;
   ZSTD_DCtx_s* decompressor_ = nullptr;
 };

@@ -2,6 +2,7 @@
 // taken in order. One thread runs in the caller's, without TBB and without allocating.
 #pragma once
 
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_pipeline.h>
 #include <tbb/task_arena.h>
@@ -18,9 +19,11 @@ namespace firn::engine {
 
 class Workers {
  public:
-  // 0: all cores.
+  static int all_cores() { return tbb::info::default_concurrency(); }
+
+  // 0: all cores, and never more: TBB complains aloud about threads that it cannot have.
   explicit Workers(int threads)
-      : threads_(threads > 0 ? threads : tbb::this_task_arena::max_concurrency()),
+      : threads_(threads > 0 ? std::min(threads, all_cores()) : all_cores()),
         workspaces_(static_cast<std::size_t>(threads_)) {}
 
   int threads() const { return threads_; }

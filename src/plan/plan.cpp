@@ -270,10 +270,15 @@ void resolve_bound(const ArrayView& array, engine::Workers& workers, Plan* plan)
   const double magnitude = std::max(std::fabs(range.low), std::fabs(range.high));
   const double width = range.high - range.low;
   if (bound.kind == BoundKind::rel) return set_bound<T>(bound.value * width, magnitude, plan);
+  if (!std::isfinite(width)) return;  // no ratio to it makes sense: lossless
 
   // psnr: an even spread of errors over [-e, e] has mean square e^2 / 3. Where this field's
   // errors are larger than that, tighten until the target is met.
-  const double target = width * power_of_ten(-bound.value / 20);  // root mean square error
+  const double target =
+      width * power_of_ten(-bound.value / 20);  // root mean square error
+                                                // Feedback makes the errors of `interp` another
+                                                // field: there, no error may exceed the target.
+  if (plan->parameters.pipeline == Pipeline::interp) return set_bound<T>(target, magnitude, plan);
   double bound_abs = target * 1.7320508075688772;
   for (int attempt = 0; attempt < 20; ++attempt) {
     set_bound<T>(bound_abs, magnitude, plan);
@@ -295,10 +300,15 @@ ValueRange value_range(const ArrayView& array, std::optional<double> fill,
 
 Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
   if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
+  if (options.pipeline > Pipeline::interp) return bad("unknown pipeline");
   if (const Status status = check_bound(options.bound); !status) return status.error();
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
   plan.parameters.thorough = options.preset == Preset::small;
+  // The errors of a pipeline that quantises first are known before it runs.
+  if (options.bound.kind == BoundKind::psnr && plan.parameters.pipeline == Pipeline::automatic) {
+    plan.parameters.pipeline = Pipeline::contexts;
+  }
   plan.header.type = type;
   plan.header.shape = shape;
   plan.header.bound = options.bound;
