@@ -30,10 +30,10 @@ void decode(std::span<const std::uint8_t> stream) {
     region.origin[k] = region.shape.extents[k] / 3;
     region.shape.extents[k] -= region.origin[k];
   }
-  const bool part =
-      decompressor
-          .decompress_region(stream, region, {values.data(), info->type, region.shape, {}}, execution)
-          .ok();
+  const bool part = decompressor
+                        .decompress_region(stream, region,
+                                           {values.data(), info->type, region.shape, {}}, execution)
+                        .ok();
   if (whole && !part) std::abort();
 }
 

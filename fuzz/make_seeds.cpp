@@ -28,8 +28,9 @@ int write_seeds(const std::string& decode, const std::string& round_trip, int nu
     const std::vector<std::uint8_t> extents[] = {{60}, {9, 5}, {4, 5, 4}, {2, 3, 2, 3}};
     for (int rank = 1; rank <= firn::kMaxRank; ++rank) {
       for (const Kind kind : {Kind::noisy, Kind::smooth, Kind::steps}) {
-        std::vector<std::uint8_t> head{static_cast<std::uint8_t>(pipeline),
-                                       static_cast<std::uint8_t>((sizeof(T) == 8) + 2 * (rank - 1))};
+        std::vector<std::uint8_t> head{
+            static_cast<std::uint8_t>(pipeline),
+            static_cast<std::uint8_t>((sizeof(T) == 8) + 2 * (rank - 1))};
         const auto& list = extents[rank - 1];
         head.insert(head.end(), list.begin(), list.end());
         head.push_back(4);     // margin 6
@@ -58,7 +59,8 @@ int write_seeds(const std::string& decode, const std::string& round_trip, int nu
         std::vector<std::uint8_t> input{static_cast<std::uint8_t>(number % 256)};
         input.insert(input.end(), head.begin(), head.end());
         const auto* first = reinterpret_cast<const std::uint8_t*>(values.data());
-        input.insert(input.end(), first, first + std::min<std::size_t>(values.size(), 200) * sizeof(T));
+        input.insert(input.end(), first,
+                     first + std::min<std::size_t>(values.size(), 200) * sizeof(T));
         write(round_trip, number++, input);
       }
     }

@@ -42,8 +42,7 @@ void round_trip(const firn::fuzz::ForgedChunk& input, firn::Options options) {
   const auto status = firn::decompress(*stream, firn::test::view_of(decoded, input.shape), one);
   if (!status) fail(status.error().message);
   const auto info = firn::inspect(*stream);
-  const auto broken =
-      firn::test::broken_promise(values, decoded, info->bound_abs, options.fill);
+  const auto broken = firn::test::broken_promise(values, decoded, info->bound_abs, options.fill);
   if (broken) fail(*broken);
 }
 

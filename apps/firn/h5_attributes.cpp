@@ -42,9 +42,15 @@ std::vector<std::string> attribute_names(hid_t object, const std::string& path) 
   unsigned flags = 0;
   Handle creation;
   switch (H5Iget_type(object)) {
-    case H5I_GROUP: creation = Handle(H5Gget_create_plist(object)); break;
-    case H5I_DATASET: creation = Handle(H5Dget_create_plist(object)); break;
-    default: creation = Handle(H5Tget_create_plist(object)); break;
+    case H5I_GROUP:
+      creation = Handle(H5Gget_create_plist(object));
+      break;
+    case H5I_DATASET:
+      creation = Handle(H5Dget_create_plist(object));
+      break;
+    default:
+      creation = Handle(H5Tget_create_plist(object));
+      break;
   }
   H5Pget_attr_creation_order(creation, &flags);
   const H5_index_t index =
@@ -69,9 +75,9 @@ void copy_attribute(hid_t from, hid_t to, const std::string& name, const std::st
   const Handle space = opened(H5Aget_space(source), ExitCode::cannot_read, where);
   const Handle creation = opened(H5Aget_create_plist(source), ExitCode::cannot_read, where);
   const Handle output_type = counterparts.type(file_type);
-  const Handle copy = opened(
-      H5Acreate2(to, name.c_str(), output_type, space, creation, H5P_DEFAULT),
-      ExitCode::cannot_write, where);
+  const Handle copy =
+      opened(H5Acreate2(to, name.c_str(), output_type, space, creation, H5P_DEFAULT),
+             ExitCode::cannot_write, where);
   if (H5Sget_simple_extent_npoints(space) <= 0) return;
   // Memory with the file's own layout: nothing is converted.
   const Handle memory_type = opened(H5Tcopy(file_type), ExitCode::cannot_read, where);

@@ -1,7 +1,6 @@
 // firn h5 compress INPUT OUTPUT
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <sys/stat.h>
 
 #include <memory>
@@ -38,11 +37,11 @@ std::string extents_text(const std::vector<std::uint64_t>& extents) {
 }
 
 double ratio_of(const DatasetOutcome& outcome) {
-  const std::uint64_t bytes = outcome.result ? outcome.result->written.compressed_bytes
-                                             : outcome.treatment.stored_bytes;
-  return bytes == 0 ? 0
-                    : static_cast<double>(outcome.treatment.original_bytes) /
-                          static_cast<double>(bytes);
+  const std::uint64_t bytes =
+      outcome.result ? outcome.result->written.compressed_bytes : outcome.treatment.stored_bytes;
+  return bytes == 0
+             ? 0
+             : static_cast<double>(outcome.treatment.original_bytes) / static_cast<double>(bytes);
 }
 
 struct H5CompressCommand {
@@ -63,7 +62,8 @@ struct H5CompressCommand {
     request.bound = bound.bound_or_none();
     request.preset = bound.preset();
     if (!request.bound && rules_path.empty()) {
-      fail(ExitCode::usage, "how exact? give --abs E, --rel E, --psnr DB, --lossless or --rules FILE");
+      fail(ExitCode::usage,
+           "how exact? give --abs E, --rel E, --psnr DB, --lossless or --rules FILE");
     }
     if (output.empty() && !dry_run) fail(ExitCode::usage, "OUTPUT is required, or --dry-run");
     value_or_fail(firn::hdf5::register_filter(), "HDF5");
@@ -183,9 +183,7 @@ void add_h5_compress_command(CLI::App& parent) {
   CLI::App* command = parent.add_subcommand(
       "compress", "Copy an HDF5 or netCDF-4 file, its floating-point datasets through Firn");
   const auto state = std::make_shared<H5CompressCommand>();
-  command->add_option("INPUT", state->input, "An HDF5 or netCDF-4 file")
-      ->required()
-      ->type_name("");
+  command->add_option("INPUT", state->input, "An HDF5 or netCDF-4 file")->required()->type_name("");
   command->add_option("OUTPUT", state->output, "The copy; not needed with --dry-run")
       ->type_name("");
   state->bound.add_to(*command, "Every value within E times its dataset's value range");

@@ -22,10 +22,11 @@ Handle open_input(const std::string& path) {
     if (!readable) fail(ExitCode::cannot_read, "cannot read {}: {}", path, std::strerror(errno));
   }
   if (H5Fis_hdf5(path.c_str()) <= 0) {
-    fail(ExitCode::cannot_read,
-         "{} is not an HDF5 file (a netCDF file of the classic kind is none either: 'nccopy -k nc4' "
-         "converts it)",
-         path);
+    fail(
+        ExitCode::cannot_read,
+        "{} is not an HDF5 file (a netCDF file of the classic kind is none either: 'nccopy -k nc4' "
+        "converts it)",
+        path);
   }
   return opened(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), ExitCode::cannot_read, path);
 }
@@ -94,8 +95,12 @@ class Writer {
     const std::string& path = entry.path;
     const Handle link = link_creation(entry);
     switch (entry.kind) {
-      case Kind::group: make_group(path, link); break;
-      case Kind::dataset: make_dataset(*dataset, link, total_bytes); break;
+      case Kind::group:
+        make_group(path, link);
+        break;
+      case Kind::dataset:
+        make_dataset(*dataset, link, total_bytes);
+        break;
       case Kind::datatype: {
         const Handle type =
             opened(H5Topen2(input_, path.c_str(), H5P_DEFAULT), ExitCode::cannot_read, path);
@@ -104,9 +109,9 @@ class Writer {
         break;
       }
       case Kind::same_object:
-        check(H5Lcreate_hard(output_, entry.target.c_str(), output_, path.c_str(), link,
-                             H5P_DEFAULT),
-              ExitCode::cannot_write, path);
+        check(
+            H5Lcreate_hard(output_, entry.target.c_str(), output_, path.c_str(), link, H5P_DEFAULT),
+            ExitCode::cannot_write, path);
         break;
       case Kind::soft_link:
         check(H5Lcreate_soft(entry.target.c_str(), output_, path.c_str(), link, H5P_DEFAULT),
@@ -154,9 +159,9 @@ class Writer {
     const Handle type = opened(H5Dget_type(dataset), ExitCode::cannot_read, path);
     if (outcome.treatment.compress) {
       const Handle output_type = counterparts_.type(type);
-      outcome.result = compress_dataset(
-          dataset, output_, path, output_type, link, outcome.treatment, threads_,
-          [&](std::uint64_t done) { progress_(done_bytes_ + done, total_bytes); });
+      outcome.result =
+          compress_dataset(dataset, output_, path, output_type, link, outcome.treatment, threads_,
+                           [&](std::uint64_t done) { progress_(done_bytes_ + done, total_bytes); });
     } else if (H5Tcommitted(type) > 0 || holds_references(type)) {
       const Handle output_type = counterparts_.type(type);
       const Handle space = opened(H5Dget_space(dataset), ExitCode::cannot_read, path);
@@ -212,8 +217,8 @@ void H5FileCopy::write(const std::string& output_path, int threads, const Progre
     }
     writer.finish("/");
     for (const CatalogueEntry& entry : entries_) {
-      const bool is_object = entry.kind == Kind::group || entry.kind == Kind::dataset ||
-                             entry.kind == Kind::datatype;
+      const bool is_object =
+          entry.kind == Kind::group || entry.kind == Kind::dataset || entry.kind == Kind::datatype;
       if (is_object) writer.finish(entry.path);
     }
   }

@@ -21,16 +21,16 @@ struct Link {
 std::vector<Link> links_of(hid_t group, const std::string& path) {
   std::vector<Link> links;
   const H5_index_t index = tracks_link_order(group) ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-  check(H5Literate(
-            group, index, H5_ITER_INC, nullptr,
-            [](hid_t, const char* name, const H5L_info_t* info, void* data) -> herr_t {
-              static_cast<std::vector<Link>*>(data)->push_back(
-                  {name, info->type, info->cset,
-                   info->type == H5L_TYPE_HARD ? 0 : info->u.val_size});
-              return 0;
-            },
-            &links),
-        ExitCode::cannot_read, path);
+  check(
+      H5Literate(
+          group, index, H5_ITER_INC, nullptr,
+          [](hid_t, const char* name, const H5L_info_t* info, void* data) -> herr_t {
+            static_cast<std::vector<Link>*>(data)->push_back(
+                {name, info->type, info->cset, info->type == H5L_TYPE_HARD ? 0 : info->u.val_size});
+            return 0;
+          },
+          &links),
+      ExitCode::cannot_read, path);
   return links;
 }
 
@@ -65,9 +65,15 @@ class Catalogue {
       return;
     }
     switch (H5Iget_type(object)) {
-      case H5I_GROUP: entry.kind = Kind::group; break;
-      case H5I_DATASET: entry.kind = Kind::dataset; break;
-      case H5I_DATATYPE: entry.kind = Kind::datatype; break;
+      case H5I_GROUP:
+        entry.kind = Kind::group;
+        break;
+      case H5I_DATASET:
+        entry.kind = Kind::dataset;
+        break;
+      case H5I_DATATYPE:
+        entry.kind = Kind::datatype;
+        break;
       default:
         fail(ExitCode::unsupported, "{} is an object of a kind that cannot be copied", entry.path);
     }

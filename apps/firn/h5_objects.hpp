@@ -27,9 +27,9 @@ std::string identity_of(hid_t object);
 struct CatalogueEntry {
   enum class Kind { group, dataset, datatype, same_object, soft_link, external_link };
   Kind kind = Kind::group;
-  std::string path;      // absolute
-  std::string identity;  // of the object; empty for soft and external links
-  std::string target;    // same_object: path of the first entry; soft_link: what it says
+  std::string path;         // absolute
+  std::string identity;     // of the object; empty for soft and external links
+  std::string target;       // same_object: path of the first entry; soft_link: what it says
   std::string target_file;  // external_link
   H5T_cset_t name_encoding = H5T_CSET_ASCII;
 };

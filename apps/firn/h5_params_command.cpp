@@ -16,30 +16,39 @@ namespace firn_cli {
 namespace {
 
 constexpr const char* kChunkWarning =
-    "WARNING: inside HDF5 a filter sees one chunk at a time, so '{}' is relative to the value range "
+    "WARNING: inside HDF5 a filter sees one chunk at a time, so '{}' is relative to the value "
+    "range "
     "of EACH CHUNK,\n"
     "padding at the dataset's edges included: the error differs from chunk to chunk. For one bound "
     "for the\n"
-    "whole dataset use --abs E, or --rel E --range LOW,HIGH with the values that the data can have, "
+    "whole dataset use --abs E, or --rel E --range LOW,HIGH with the values that the data can "
+    "have, "
     "or\n"
     "'firn h5 compress --rel E', which looks at the whole dataset first.\n\n";
 
 // "fill_value" as C writes it.
 std::string c_bound(const firn::Bound& bound) {
   switch (bound.kind) {
-    case firn::BoundKind::lossless: return "firn_hdf5_lossless()";
-    case firn::BoundKind::abs: return fmt::format("firn_hdf5_abs({})", bound.value);
-    case firn::BoundKind::rel: return fmt::format("firn_hdf5_rel_of_chunk({})", bound.value);
-    case firn::BoundKind::psnr: return fmt::format("firn_hdf5_psnr_of_chunk({})", bound.value);
+    case firn::BoundKind::lossless:
+      return "firn_hdf5_lossless()";
+    case firn::BoundKind::abs:
+      return fmt::format("firn_hdf5_abs({})", bound.value);
+    case firn::BoundKind::rel:
+      return fmt::format("firn_hdf5_rel_of_chunk({})", bound.value);
+    case firn::BoundKind::psnr:
+      return fmt::format("firn_hdf5_psnr_of_chunk({})", bound.value);
   }
   return "";
 }
 
 std::string c_preset(firn::Preset preset) {
   switch (preset) {
-    case firn::Preset::fast: return "FIRN_FAST";
-    case firn::Preset::balanced: return "FIRN_BALANCED";
-    case firn::Preset::small: return "FIRN_SMALL";
+    case firn::Preset::fast:
+      return "FIRN_FAST";
+    case firn::Preset::balanced:
+      return "FIRN_BALANCED";
+    case firn::Preset::small:
+      return "FIRN_SMALL";
   }
   return "";
 }
@@ -61,7 +70,8 @@ struct H5ParamsCommand {
     if (!range.empty()) request.bound = bound_for_range();
     if (!fill.empty()) {
       request.fill = parse_number(fill);
-      if (!request.fill) fail(ExitCode::usage, "--fill takes a number such as 1e20, not '{}'", fill);
+      if (!request.fill)
+        fail(ExitCode::usage, "--fill takes a number such as 1e20, not '{}'", fill);
     }
     if (json) {
       print_as_json(request);
@@ -86,12 +96,12 @@ struct H5ParamsCommand {
 
   void print_as_json(const firn::hdf5::FilterRequest& request) const {
     const std::vector<unsigned> words = firn::hdf5::user_parameters(request);
-    print_json({{"filter_id", FIRN_HDF5_FILTER_ID},
-                {"parameters", words},
-                {"bound", {{"kind", firn::name_of(request.bound.kind)},
-                           {"value", request.bound.value}}},
-                {"preset", firn::name_of(request.preset)},
-                {"relative_to_chunk", is_relative(request.bound)}});
+    print_json(
+        {{"filter_id", FIRN_HDF5_FILTER_ID},
+         {"parameters", words},
+         {"bound", {{"kind", firn::name_of(request.bound.kind)}, {"value", request.bound.value}}},
+         {"preset", firn::name_of(request.preset)},
+         {"relative_to_chunk", is_relative(request.bound)}});
   }
 
   static bool is_relative(const firn::Bound& asked) {

@@ -182,8 +182,8 @@ Treatment choose_treatment(hid_t dataset, const std::string& path,
 
   const std::optional<double> own_fill = chosen_fill(creation);
   for (const std::optional<double>& value :
-       {own_fill, number_attribute(dataset, "_FillValue"), number_attribute(dataset, "missing_value"),
-        rule != nullptr ? rule->fill : std::nullopt}) {
+       {own_fill, number_attribute(dataset, "_FillValue"),
+        number_attribute(dataset, "missing_value"), rule != nullptr ? rule->fill : std::nullopt}) {
     if (value) treatment.missing.push_back(*value);
   }
   if (rule != nullptr && rule->fill) {

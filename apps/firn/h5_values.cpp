@@ -91,12 +91,11 @@ Handle create_dataset(hid_t source, hid_t output, const std::string& path, hid_t
   check(H5Pset_alloc_time(creation, H5D_ALLOC_TIME_INCR), ExitCode::cannot_write, path);
   const std::vector<unsigned> words = firn::hdf5::user_parameters(
       {bound, treatment.preset, firn::Pipeline::automatic, treatment.fill});
-  check(H5Pset_filter(creation, FIRN_HDF5_FILTER_ID, H5Z_FLAG_MANDATORY, words.size(),
-                      words.data()),
-        ExitCode::cannot_write, path);
-  return opened(
-      H5Dcreate2(output, path.c_str(), type, space, link_creation, creation, H5P_DEFAULT),
+  check(
+      H5Pset_filter(creation, FIRN_HDF5_FILTER_ID, H5Z_FLAG_MANDATORY, words.size(), words.data()),
       ExitCode::cannot_write, path);
+  return opened(H5Dcreate2(output, path.c_str(), type, space, link_creation, creation, H5P_DEFAULT),
+                ExitCode::cannot_write, path);
 }
 
 template <class T>
@@ -107,8 +106,8 @@ CompressedDataset compress_values(hid_t source, hid_t output, const std::string&
   const std::vector<Box> boxes =
       boxes_of(treatment.extents, treatment.chunk, kMostBytesInMemory / sizeof(T));
   std::vector<T> values;
-  const bool needs_range = treatment.bound.kind == firn::BoundKind::rel ||
-                           treatment.bound.kind == firn::BoundKind::psnr;
+  const bool needs_range =
+      treatment.bound.kind == firn::BoundKind::rel || treatment.bound.kind == firn::BoundKind::psnr;
   Range range;
   if (needs_range) {
     for (const Box& box : boxes) {
@@ -131,8 +130,8 @@ CompressedDataset compress_values(hid_t source, hid_t output, const std::string&
       progress(done + box_done);
       return true;
     };
-    const firn::hdf5::DirectWriteReport written = value_or_fail(
-        firn::hdf5::write_chunks(dataset, values.data(), execution, &box), path);
+    const firn::hdf5::DirectWriteReport written =
+        value_or_fail(firn::hdf5::write_chunks(dataset, values.data(), execution, &box), path);
     result.written.chunk_count += written.chunk_count;
     result.written.original_bytes += written.original_bytes;
     result.written.compressed_bytes += written.compressed_bytes;

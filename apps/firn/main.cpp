@@ -78,11 +78,10 @@ int run(int argc, char** argv) {
     const std::string first = argc > 1 ? argv[1] : "";
     if (first == "help") return show_help(program, argc > 2 ? argv[2] : "");
     if (!first.starts_with('-') && !first.empty() && find_command(program, first) == nullptr) {
-      return report_failure(
-          ExitCode::usage,
-          fmt::format(
-              "there is no command '{}': compress, decompress, info, verify, metrics, bench, h5, help",
-              first));
+      return report_failure(ExitCode::usage,
+                            fmt::format("there is no command '{}': compress, decompress, info, "
+                                        "verify, metrics, bench, h5, help",
+                                        first));
     }
     program.parse(argc, argv);
     if (program.get_subcommands().empty()) {

@@ -40,9 +40,9 @@ typedef enum firn_status {
 typedef enum firn_type { FIRN_F32 = 1, FIRN_F64 = 2 } firn_type;
 typedef enum firn_bound {
   FIRN_LOSSLESS = 0,
-  FIRN_ABS = 1,  /* absolute error */
-  FIRN_REL = 2,  /* fraction of the value range */
-  FIRN_PSNR = 3  /* decibels, met or exceeded */
+  FIRN_ABS = 1, /* absolute error */
+  FIRN_REL = 2, /* fraction of the value range */
+  FIRN_PSNR = 3 /* decibels, met or exceeded */
 } firn_bound;
 typedef enum firn_preset { FIRN_FAST = 0, FIRN_BALANCED = 1, FIRN_SMALL = 2 } firn_preset;
 

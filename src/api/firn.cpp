@@ -94,11 +94,11 @@ Status check_threads(const Execution& execution) {
 }
 
 // The workers of a context, made anew when the caller asks for another number of threads.
-engine::Workers& workers_for(std::unique_ptr<engine::Workers>& workers, int threads) {
+pipelines::Workers& workers_for(std::unique_ptr<pipelines::Workers>& workers, int threads) {
   if (!workers ||
-      (threads != 0 && workers->threads() != std::min(threads, engine::Workers::all_cores())) ||
-      (threads == 0 && workers->threads() != engine::Workers::all_cores())) {
-    workers = std::make_unique<engine::Workers>(threads);
+      (threads != 0 && workers->threads() != std::min(threads, pipelines::Workers::all_cores())) ||
+      (threads == 0 && workers->threads() != pipelines::Workers::all_cores())) {
+    workers = std::make_unique<pipelines::Workers>(threads);
   }
   return *workers;
 }
@@ -155,13 +155,13 @@ Result<std::uint64_t> worst_case_size(Type type, const Shape& shape, const Optio
 }
 
 struct Compressor::State {
-  std::unique_ptr<engine::Workers> workers;
+  std::unique_ptr<pipelines::Workers> workers;
   engine::CompressScratch scratch;
 
   Status run(const ArrayView& array, const Options& options, const Execution& execution,
              engine::Output& output) {
     if (const Status status = check_threads(execution); !status) return status;
-    engine::Workers& crew = workers_for(workers, execution.threads);
+    pipelines::Workers& crew = workers_for(workers, execution.threads);
     auto plan = plan::make_plan(array, options, crew);
     if (!plan) return plan.error();
     return engine::compress(array, *plan, execution, crew, scratch, output);
@@ -200,7 +200,7 @@ Result<std::size_t> Compressor::compress_into(const ArrayView& array, const Opti
 }
 
 struct Decompressor::State {
-  std::unique_ptr<engine::Workers> workers;
+  std::unique_ptr<pipelines::Workers> workers;
   engine::OpenStream stream;
 
   Status run(std::span<const std::uint8_t> bytes, const Region* region, const MutableArrayView& out,
@@ -350,7 +350,7 @@ Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded, 
     if ((original.data == nullptr || decoded.data == nullptr) && original.shape.count() != 0) {
       return Error{ErrorCode::invalid_argument, "an array's data is null"};
     }
-    engine::Workers workers(execution.threads);
+    pipelines::Workers workers(execution.threads);
     return engine::compare(original, decoded, bound_abs, fill, workers);
   });
 }

@@ -17,7 +17,8 @@ struct Piece {
   double max_error = 0, squares = 0;
   double low = std::numeric_limits<double>::infinity(), high = -low;
 
-  void add(T original, T decoded, double bound, T fill, std::uint64_t index) {
+  // Squares are of errors in `unit`s, so that those of very large values do not overflow.
+  void add(T original, T decoded, double bound, double unit, T fill, std::uint64_t index) {
     ++count;
     bool good;
     if (!std::isfinite(original) || original == fill) {
@@ -30,7 +31,8 @@ struct Piece {
       max_error = std::isnan(static_cast<double>(error))
                       ? std::numeric_limits<double>::infinity()
                       : std::max(max_error, static_cast<double>(error));
-      squares += static_cast<double>(error) * static_cast<double>(error);
+      const double part = static_cast<double>(error) / unit;
+      squares += part * part;
       low = std::min(low, static_cast<double>(original));
       high = std::max(high, static_cast<double>(original));
     }
@@ -53,7 +55,7 @@ struct Piece {
 
 template <class T>
 Comparison compare_as(const ArrayView& original, const ArrayView& decoded, double bound_abs,
-                      std::optional<double> fill, Workers& workers) {
+                      std::optional<double> fill, pipelines::Workers& workers) {
   constexpr std::uint64_t kPieceValues = 1 << 18;
   const Shape& shape = original.shape;
   const auto a_strides = original.strides ? *original.strides : contiguous_strides(shape);
@@ -62,6 +64,7 @@ Comparison compare_as(const ArrayView& original, const ArrayView& decoded, doubl
   const Shape piece_shape = choose_slab(shape, kPieceValues);
   const Grid grid(shape, piece_shape);
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
+  const double unit = bound_abs > 0 ? bound_abs : 1;
   std::vector<Piece<T>> pieces(static_cast<std::size_t>(grid.count()));
   workers.for_each(grid.count(), [&](std::uint64_t number, pipelines::Workspace&) {
     Piece<T>& piece = pieces[static_cast<std::size_t>(number)];
@@ -79,7 +82,7 @@ Comparison compare_as(const ArrayView& original, const ArrayView& decoded, doubl
       for (std::uint64_t i = 0; i < region.shape.extents[last]; ++i) {
         const auto step = static_cast<std::int64_t>(i);
         piece.add(static_cast<const T*>(original.data)[a + step * a_strides[last]],
-                  static_cast<const T*>(decoded.data)[b + step * b_strides[last]], bound_abs,
+                  static_cast<const T*>(decoded.data)[b + step * b_strides[last]], bound_abs, unit,
                   fill_value, static_cast<std::uint64_t>(index + step));
       }
       int k = last - 1;
@@ -99,17 +102,17 @@ Comparison compare_as(const ArrayView& original, const ArrayView& decoded, doubl
   result.max_abs_error = all.max_error;
   result.value_range = all.high >= all.low ? all.high - all.low : 0;
   const std::uint64_t finite = all.count - all.exact;
-  result.mean_squared_error = finite == 0 ? 0 : all.squares / static_cast<double>(finite);
-  result.psnr_db = result.mean_squared_error == 0 ? std::numeric_limits<double>::infinity()
-                                                  : 20 * std::log10(result.value_range) -
-                                                        10 * std::log10(result.mean_squared_error);
+  const double mean = finite == 0 ? 0 : all.squares / static_cast<double>(finite);
+  result.mean_squared_error = mean * unit * unit;
+  result.psnr_db = mean == 0 ? std::numeric_limits<double>::infinity()
+                             : 20 * std::log10(result.value_range / unit) - 10 * std::log10(mean);
   return result;
 }
 
 }  // namespace
 
 Comparison compare(const ArrayView& original, const ArrayView& decoded, double bound_abs,
-                   std::optional<double> fill, Workers& workers) {
+                   std::optional<double> fill, pipelines::Workers& workers) {
   return original.type == Type::f32
              ? compare_as<float>(original, decoded, bound_abs, fill, workers)
              : compare_as<double>(original, decoded, bound_abs, fill, workers);

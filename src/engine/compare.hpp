@@ -3,13 +3,13 @@
 
 #include <firn/firn.hpp>
 
-#include "engine/workers.hpp"
+#include "pipelines/workers.hpp"
 
 namespace firn::engine {
 
 // Both views have the same type and shape. Sums are taken piece by piece in a fixed order, so the
 // figures do not depend on the number of threads.
 Comparison compare(const ArrayView& original, const ArrayView& decoded, double bound_abs,
-                   std::optional<double> fill, Workers& workers);
+                   std::optional<double> fill, pipelines::Workers& workers);
 
 }  // namespace firn::engine

@@ -51,7 +51,7 @@ std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t,
 }  // namespace
 
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
-                Workers& workers, CompressScratch& scratch, Output& output) {
+                pipelines::Workers& workers, CompressScratch& scratch, Output& output) {
   std::uint8_t header_bytes[container::kMaxHeaderBytes];
   ByteWriter header_writer(header_bytes);
   container::write_header(plan.header, header_writer);

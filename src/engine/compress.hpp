@@ -6,7 +6,7 @@
 
 #include "base/scratch.hpp"
 #include "container/records.hpp"
-#include "engine/workers.hpp"
+#include "pipelines/workers.hpp"
 #include "plan/plan.hpp"
 
 namespace firn::engine {
@@ -39,7 +39,7 @@ struct CompressScratch {
 };
 
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
-                Workers& workers, CompressScratch& scratch, Output& output);
+                pipelines::Workers& workers, CompressScratch& scratch, Output& output);
 
 std::uint64_t worst_case_size(const plan::Plan& plan);
 

@@ -137,7 +137,8 @@ Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& e
 }
 
 Status decompress(const OpenStream& stream, const Region& region, const MutableArrayView& out,
-                  const Execution& execution, Workers& workers, std::vector<Damage>* damages) {
+                  const Execution& execution, pipelines::Workers& workers,
+                  std::vector<Damage>* damages) {
   const auto strides = out.strides ? *out.strides : contiguous_strides(region.shape);
   const Grid::Part part = stream.grid.part(region);
   Progress progress(execution, region.shape.count() * size_of(stream.header.type));

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "container/records.hpp"
-#include "engine/workers.hpp"
 #include "pipelines/pipeline.hpp"
+#include "pipelines/workers.hpp"
 
 namespace firn::engine {
 
@@ -30,6 +30,7 @@ pipelines::Parameters parameters_of(const container::Header& header);
 // Decodes the region's chunks into `out`, which has its shape. With `damages`, failed chunks are
 // set to NaN and listed there instead of ending the work.
 Status decompress(const OpenStream& stream, const Region& region, const MutableArrayView& out,
-                  const Execution& execution, Workers& workers, std::vector<Damage>* damages);
+                  const Execution& execution, pipelines::Workers& workers,
+                  std::vector<Damage>* damages);
 
 }  // namespace firn::engine

@@ -48,7 +48,7 @@ struct Sums {
 // visit(piece number, values, errors, count, different): pieces of kPieceValues values in
 // row-major order, each with up to `overlap` values of what follows it.
 template <class Visit>
-void for_each_piece(const PairReader& pair, std::uint64_t overlap, engine::Workers& workers,
+void for_each_piece(const PairReader& pair, std::uint64_t overlap, pipelines::Workers& workers,
                     Visit visit) {
   const std::uint64_t count = pair.shape().count();
   const std::uint64_t pieces = (count + kPieceValues - 1) / kPieceValues;
@@ -71,7 +71,7 @@ std::uint64_t piece_count(const PairReader& pair) {
 // Sums of (error - mean)(later error - mean) over pairs without an excluded value, for lags 0, 1,
 // ..., `lags`.
 std::vector<double> lagged_products(const PairReader& pair, double mean, std::uint64_t lags,
-                                    engine::Workers& workers) {
+                                    pipelines::Workers& workers) {
   std::vector<std::vector<double>> pieces(piece_count(pair));
   for_each_piece(pair, lags, workers,
                  [&](std::uint64_t number, const std::vector<double>&, std::vector<double>& errors,
@@ -95,7 +95,7 @@ std::vector<double> lagged_products(const PairReader& pair, double mean, std::ui
   return all;
 }
 
-void measure_histogram(const PairReader& pair, std::size_t bins, engine::Workers& workers,
+void measure_histogram(const PairReader& pair, std::size_t bins, pipelines::Workers& workers,
                        Metrics& metrics) {
   const double limit = metrics.histogram_limit;
   std::vector<std::vector<std::uint64_t>> pieces(piece_count(pair));
@@ -124,8 +124,8 @@ void measure_histogram(const PairReader& pair, std::size_t bins, engine::Workers
 
 }  // namespace
 
-void measure_errors(const PairReader& pair, const MetricsOptions& options, engine::Workers& workers,
-                    Metrics& metrics) {
+void measure_errors(const PairReader& pair, const MetricsOptions& options,
+                    pipelines::Workers& workers, Metrics& metrics) {
   std::vector<Sums> pieces(piece_count(pair));
   for_each_piece(
       pair, 0, workers,

@@ -101,7 +101,7 @@ class Segment {
 }  // namespace
 
 std::optional<Metrics::Gradient> measure_gradient(const PairReader& pair,
-                                                  engine::Workers& workers) {
+                                                  pipelines::Workers& workers) {
   const Shape& shape = pair.shape();
   const std::uint64_t segment_length = std::min(pair.row_length(), kMaxSegment);
   if (segment_length == 0 || shape.count() < 2) return {};

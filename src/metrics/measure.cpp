@@ -66,7 +66,7 @@ Result<Metrics> measure(const ArrayView& original, const ArrayView& decoded,
   }
   try {
     const metrics::PairReader pair(original, decoded, options.fill);
-    engine::Workers workers(execution.threads);
+    pipelines::Workers workers(execution.threads);
     Metrics result;
     const std::uint64_t total = original.shape.count() * size_of(original.type);
     const std::uint64_t parts = 1 + options.ssim + options.gradient + options.spectrum;

@@ -4,22 +4,23 @@
 
 #include <firn/metrics.hpp>
 
-#include "engine/workers.hpp"
 #include "metrics/rows.hpp"
+#include "pipelines/workers.hpp"
 
 namespace firn::metrics {
 
 // Fills everything but ssim, gradient and spectrum, which need errors that are all finite.
-void measure_errors(const PairReader& pair, const MetricsOptions& options, engine::Workers& workers,
-                    Metrics& metrics);
+void measure_errors(const PairReader& pair, const MetricsOptions& options,
+                    pipelines::Workers& workers, Metrics& metrics);
 
 // `range` and `middle` (any value near the others: it keeps digits) are the original's.
 std::optional<double> measure_ssim(const PairReader& pair, double range, double middle,
-                                   engine::Workers& workers);
+                                   pipelines::Workers& workers);
 
-std::optional<Metrics::Gradient> measure_gradient(const PairReader& pair, engine::Workers& workers);
+std::optional<Metrics::Gradient> measure_gradient(const PairReader& pair,
+                                                  pipelines::Workers& workers);
 
 std::optional<Metrics::Spectrum> measure_spectrum(const PairReader& pair, std::uint64_t max_values,
-                                                  engine::Workers& workers);
+                                                  pipelines::Workers& workers);
 
 }  // namespace firn::metrics

@@ -50,7 +50,7 @@ struct Power {
 // One frame: a box of up to three axes.
 class Frame {
  public:
-  Frame(const std::array<std::uint64_t, 3>& extents, engine::Workers& workers)
+  Frame(const std::array<std::uint64_t, 3>& extents, pipelines::Workers& workers)
       : extents_(extents), workers_(workers), values_(extents[0] * extents[1] * extents[2]) {
     for (const std::uint64_t extent : extents) transforms_.emplace_back(extent);
   }
@@ -132,7 +132,7 @@ class Frame {
   }
 
   std::array<std::uint64_t, 3> extents_;
-  engine::Workers& workers_;
+  pipelines::Workers& workers_;
   std::vector<Complex> values_;
   std::vector<FourierTransform> transforms_;
 };
@@ -140,7 +140,7 @@ class Frame {
 }  // namespace
 
 std::optional<Metrics::Spectrum> measure_spectrum(const PairReader& pair, std::uint64_t max_values,
-                                                  engine::Workers& workers) {
+                                                  pipelines::Workers& workers) {
   const Shape& shape = pair.shape();
   const int first_axis = shape.rank == kMaxRank ? 1 : 0;
   const Region box = centred_box(shape, std::max<std::uint64_t>(1, max_values), first_axis);

@@ -57,7 +57,7 @@ class Similarity {
 }  // namespace
 
 std::optional<double> measure_ssim(const PairReader& pair, double range, double middle,
-                                   engine::Workers& workers) {
+                                   pipelines::Workers& workers) {
   const Shape& shape = pair.shape();
   const int rank = shape.rank;
   if (rank < 2 || !(range > 0)) return {};

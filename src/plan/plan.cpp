@@ -88,7 +88,7 @@ struct Pass {
 // visit(row pointer, length, stride) over every row of every piece; partial results per piece are
 // combined in order by the caller, so that sums do not depend on the threads.
 template <class T, class Visit>
-void for_each_row(const ArrayView& array, engine::Workers& workers, Visit visit) {
+void for_each_row(const ArrayView& array, pipelines::Workers& workers, Visit visit) {
   const Pass<T> pass(array);
   const Grid grid = pass.grid();
   workers.for_each(grid.count(), [&](std::uint64_t number, pipelines::Workspace& workspace) {
@@ -102,7 +102,7 @@ void for_each_row(const ArrayView& array, engine::Workers& workers, Visit visit)
 
 template <class T>
 ValueRange value_range_of(const ArrayView& array, std::optional<double> fill,
-                          engine::Workers& workers) {
+                          pipelines::Workers& workers) {
   struct Piece {
     T low = std::numeric_limits<T>::infinity();
     T high = -std::numeric_limits<T>::infinity();
@@ -137,7 +137,7 @@ ValueRange value_range_of(const ArrayView& array, std::optional<double> fill,
 // The largest magnitude on a sample: enough to choose a margin, which is not about correctness.
 template <class T>
 double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
-                         engine::Workers& workers) {
+                         pipelines::Workers& workers) {
   constexpr std::uint64_t kRows = 16, kRowLength = 64;
   const std::uint64_t count = array.shape.count();
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
@@ -209,10 +209,11 @@ T round_down(double value) {
   return rounded;
 }
 
-// Mean squared error of quantising every value that is not special, with this bound.
+// Root mean square error of quantising every value that is not special, in units of the bound, so
+// that no square overflows.
 template <class T>
 double quantization_error(const ArrayView& array, const pipelines::Parameters& parameters,
-                          engine::Workers& workers) {
+                          pipelines::Workers& workers) {
   struct Piece {
     double sum = 0;
     std::uint64_t count = 0;
@@ -234,7 +235,8 @@ double quantization_error(const ArrayView& array, const pipelines::Parameters& p
                       std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t> q = 0;
                       T error = 0;
                       if (!quantize::quantize_value(value, scale, &q, &error)) error = 0;
-                      piece.sum += static_cast<double>(error) * static_cast<double>(error);
+                      const double part = static_cast<double>(error) / parameters.bound_abs;
+                      piece.sum += part * part;
                       ++piece.count;
                     }
                   });
@@ -243,7 +245,7 @@ double quantization_error(const ArrayView& array, const pipelines::Parameters& p
     all.sum += piece.sum;
     all.count += piece.count;
   }
-  return all.count == 0 ? 0 : all.sum / static_cast<double>(all.count);
+  return all.count == 0 ? 0 : std::sqrt(all.sum / static_cast<double>(all.count));
 }
 
 template <class T>
@@ -258,7 +260,7 @@ void set_bound(double bound_abs, double magnitude, Plan* plan) {
 }
 
 template <class T>
-void resolve_bound(const ArrayView& array, engine::Workers& workers, Plan* plan) {
+void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* plan) {
   const Bound& bound = plan->header.bound;
   const std::optional<double>& fill = plan->parameters.fill;
   if (bound.kind == BoundKind::lossless) return;
@@ -283,9 +285,10 @@ void resolve_bound(const ArrayView& array, engine::Workers& workers, Plan* plan)
   for (int attempt = 0; attempt < 20; ++attempt) {
     set_bound<T>(bound_abs, magnitude, plan);
     if (plan->parameters.bound_abs == 0) return;
-    const double mse = quantization_error<T>(array, plan->parameters, workers);
-    if (mse <= target * target) return;
-    bound_abs *= std::min(0.98, 0.995 * std::sqrt(target * target / mse));
+    const double error =
+        plan->parameters.bound_abs * quantization_error<T>(array, plan->parameters, workers);
+    if (error <= target) return;
+    bound_abs *= std::min(0.98, 0.995 * target / error);
   }
   set_bound<T>(target, magnitude, plan);  // no error can exceed the root mean square now
 }
@@ -293,7 +296,7 @@ void resolve_bound(const ArrayView& array, engine::Workers& workers, Plan* plan)
 }  // namespace
 
 ValueRange value_range(const ArrayView& array, std::optional<double> fill,
-                       engine::Workers& workers) {
+                       pipelines::Workers& workers) {
   return array.type == Type::f32 ? value_range_of<float>(array, fill, workers)
                                  : value_range_of<double>(array, fill, workers);
 }
@@ -334,7 +337,8 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
   return plan;
 }
 
-Result<Plan> make_plan(const ArrayView& array, const Options& options, engine::Workers& workers) {
+Result<Plan> make_plan(const ArrayView& array, const Options& options,
+                       pipelines::Workers& workers) {
   Result<Plan> plan = check_options(array.type, array.shape, options);
   if (!plan) return plan;
   if (array.data == nullptr && array.shape.count() != 0) return bad("the array's data is null");

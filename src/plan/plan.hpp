@@ -4,8 +4,8 @@
 #include <firn/firn.hpp>
 
 #include "container/header.hpp"
-#include "engine/workers.hpp"
 #include "pipelines/pipeline.hpp"
+#include "pipelines/workers.hpp"
 
 namespace firn::plan {
 
@@ -18,7 +18,7 @@ struct Plan {
 Result<Plan> check_options(Type type, const Shape& shape, const Options& options);
 
 // The plan for an array. `rel` and `psnr` read all of it once or a few times.
-Result<Plan> make_plan(const ArrayView& array, const Options& options, engine::Workers& workers);
+Result<Plan> make_plan(const ArrayView& array, const Options& options, pipelines::Workers& workers);
 
 // Minimum and maximum of the finite values that are not fill. low > high when there are none.
 struct ValueRange {
@@ -26,6 +26,6 @@ struct ValueRange {
   double high;
 };
 ValueRange value_range(const ArrayView& array, std::optional<double> fill,
-                       engine::Workers& workers);
+                       pipelines::Workers& workers);
 
 }  // namespace firn::plan

@@ -173,7 +173,8 @@ TEST_F(Arguments, EmptyArraysOfAbsurdExtentsAreHarmless) {
 }
 
 TEST(Names, ReturnTheirValue) {
-  for (const char* name : {"auto", "raw", "constant", "shuffle", "lorenzo", "blockpack", "ceresz"}) {
+  for (const char* name :
+       {"auto", "raw", "constant", "shuffle", "lorenzo", "blockpack", "ceresz"}) {
     const auto pipeline = parse_pipeline(name);
     ASSERT_TRUE(pipeline.ok()) << name;
     EXPECT_STREQ(name_of(*pipeline), name);

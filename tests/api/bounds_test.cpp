@@ -14,11 +14,14 @@ namespace {
 using test::Kind;
 using test::make_field;
 
-const Shape kShapes[] = {
-    {0},          {1},           {2},          {17},        {257},          {65537},
-    {0, 5},       {5, 0},        {1, 1},       {1, 97},     {97, 1},        {101, 103},
-    {3, 0, 5},    {1, 1, 1},     {7, 11, 13},  {2, 1, 301}, {31, 2, 29},    {0, 0, 0, 0},
-    {1, 1, 1, 1}, {3, 5, 7, 11}, {2, 64, 1, 64}, {5, 1, 1, 211}};
+const Shape kShapes[] = {{0},           {1},           {2},
+                         {17},          {257},         {65537},
+                         {0, 5},        {5, 0},        {1, 1},
+                         {1, 97},       {97, 1},       {101, 103},
+                         {3, 0, 5},     {1, 1, 1},     {7, 11, 13},
+                         {2, 1, 301},   {31, 2, 29},   {0, 0, 0, 0},
+                         {1, 1, 1, 1},  {3, 5, 7, 11}, {2, 64, 1, 64},
+                         {5, 1, 1, 211}};
 
 template <class T>
 class Bounds : public ::testing::Test {};
@@ -29,8 +32,8 @@ TYPED_TEST(Bounds, HoldForEveryShapeAndKind) {
   for (const Shape& shape : kShapes) {
     for (const Kind kind : test::kAllKinds) {
       const auto values = make_field<TypeParam>(shape, kind, 3);
-      for (const Bound bound : {Bound::lossless(), Bound::abs(1e-2), Bound::rel(1e-3),
-                                Bound::psnr(70)}) {
+      for (const Bound bound :
+           {Bound::lossless(), Bound::abs(1e-2), Bound::rel(1e-3), Bound::psnr(70)}) {
         Options options;
         options.bound = bound;
         test::expect_promises(values, shape, options);
@@ -41,7 +44,8 @@ TYPED_TEST(Bounds, HoldForEveryShapeAndKind) {
 
 TYPED_TEST(Bounds, HoldForEveryPipelineInSmallChunks) {
   for (const Pipeline pipeline : test::chosen_pipelines()) {
-    for (const Shape& shape : {Shape{1009}, Shape{61, 67}, Shape{17, 19, 23}, Shape{5, 7, 11, 13}}) {
+    for (const Shape& shape :
+         {Shape{1009}, Shape{61, 67}, Shape{17, 19, 23}, Shape{5, 7, 11, 13}}) {
       for (const Kind kind : {Kind::smooth, Kind::noisy, Kind::wild, Kind::any_bits}) {
         const auto values = make_field<TypeParam>(shape, kind, 4);
         Options options;

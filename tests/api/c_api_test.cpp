@@ -70,7 +70,8 @@ TEST_F(CApi, MakesTheStreamsOfTheCppInterface) {
   EXPECT_EQ(worst, *worst_case_size(Type::f32, {40, 50}, options));
   std::vector<std::uint8_t> out(worst);
   size_t size = 0;
-  ASSERT_EQ(firn_compress_into(context_, &array_, &options_, out.data(), out.size(), &size), FIRN_OK);
+  ASSERT_EQ(firn_compress_into(context_, &array_, &options_, out.data(), out.size(), &size),
+            FIRN_OK);
   out.resize(size);
   EXPECT_EQ(out, expected);
   EXPECT_EQ(firn_compress_into(context_, &array_, &options_, out.data(), size - 1, &size),

@@ -100,8 +100,9 @@ TEST(Inspect, NamesDamagedChunks) {
 }
 
 TEST(Compare, CountsViolations) {
-  std::vector<float> original{1, 2, 3, std::numeric_limits<float>::quiet_NaN(), 1e20f,
-                              std::numeric_limits<float>::infinity()};
+  std::vector<float> original{1,     2,
+                              3,     std::numeric_limits<float>::quiet_NaN(),
+                              1e20f, std::numeric_limits<float>::infinity()};
   std::vector<float> decoded = original;
   auto result = compare(view(original.data(), {6}), view(decoded.data(), {6}), 0.5, 1e20);
   ASSERT_TRUE(result.ok());
@@ -129,8 +130,8 @@ TEST(Compare, CountsViolations) {
 
 TEST(Compare, AFiniteValueThatBecameNaNIsAViolation) {
   const std::vector<double> original{1, 2, 3};
-  for (const double bad : {std::numeric_limits<double>::quiet_NaN(),
-                           std::numeric_limits<double>::infinity()}) {
+  for (const double bad :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     const std::vector<double> decoded{1, bad, 3};
     const auto result = compare(view(original.data(), {3}), view(decoded.data(), {3}), 1e300);
     ASSERT_TRUE(result.ok());
@@ -147,8 +148,9 @@ TEST(Compare, FirstViolationIsALinearIndexOfTheShape) {
   decoded[1000001] += 100;
   const Shape shape{3, 700, 500};
   for (const int thread_count : {1, 2, 4}) {
-    const auto result = compare(test::const_view_of(original, shape), test::const_view_of(decoded, shape),
-                                1, {}, test::threads(thread_count));
+    const auto result =
+        compare(test::const_view_of(original, shape), test::const_view_of(decoded, shape), 1, {},
+                test::threads(thread_count));
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->violations, 2u);
     EXPECT_EQ(result->first_violation, 900000u);
@@ -156,7 +158,8 @@ TEST(Compare, FirstViolationIsALinearIndexOfTheShape) {
 }
 
 TEST(Compare, EmptyArraysAreEqual) {
-  const auto result = compare({nullptr, Type::f32, {0, 5}, {}}, {nullptr, Type::f32, {0, 5}, {}}, 0);
+  const auto result =
+      compare({nullptr, Type::f32, {0, 5}, {}}, {nullptr, Type::f32, {0, 5}, {}}, 0);
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->count, 0u);
   EXPECT_EQ(result->violations, 0u);

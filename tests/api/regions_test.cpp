@@ -32,8 +32,8 @@ template <class T>
 void expect_slice(const std::vector<std::uint8_t>& stream, const std::vector<T>& whole,
                   const Shape& shape, const Region& region, int thread_count = 1) {
   std::vector<T> part(region.shape.count(), T(-5));
-  const Status status =
-      decompress_region(stream, region, test::view_of(part, region.shape), test::threads(thread_count));
+  const Status status = decompress_region(stream, region, test::view_of(part, region.shape),
+                                          test::threads(thread_count));
   ASSERT_TRUE(status.ok()) << status.error().message;
   ASSERT_TRUE(test::same_bits(part, slice(whole, shape, region)))
       << test::text_of(region.shape) << " of " << test::text_of(shape);
@@ -96,7 +96,8 @@ TEST(Regions, WithoutValuesAreFine) {
   const auto values = make_field<float>({20, 30}, Kind::noisy);
   const auto stream = test::compressed(values, {20, 30}, Options{});
   float unused = 7;
-  for (const Region& region : {Region{{0, 0}, {0, 30}}, Region{{20, 30}, {0, 0}}, Region{{5, 5}, {3, 0}}}) {
+  for (const Region& region :
+       {Region{{0, 0}, {0, 30}}, Region{{20, 30}, {0, 0}}, Region{{5, 5}, {3, 0}}}) {
     EXPECT_TRUE(decompress_region(stream, region, mutable_view(&unused, region.shape)).ok());
   }
   EXPECT_EQ(unused, 7);
@@ -153,10 +154,9 @@ TEST(Regions, DoNotReadOtherChunks) {
   expect_slice(stream, whole, shape, {{20, 0}, {10, 30}});
   expect_slice(stream, whole, shape, {{23, 4}, {2, 3}});
   std::vector<float> out(60);
-  EXPECT_EQ(decompress_region(stream, {{19, 0}, {2, 30}}, mutable_view(out.data(), {2, 30}))
-                .error()
-                .code,
-            ErrorCode::corrupt);
+  EXPECT_EQ(
+      decompress_region(stream, {{19, 0}, {2, 30}}, mutable_view(out.data(), {2, 30})).error().code,
+      ErrorCode::corrupt);
 }
 
 }  // namespace

@@ -50,12 +50,13 @@ TEST(Sizes, ABufferThatFitsExactlySufficesAndOneByteLessDoesNot) {
           std::vector<std::uint8_t> out(expected.size(), 0xAB);
           Compressor compressor;
           const auto view = test::const_view_of(values, {50, 60});
-          const auto size = compressor.compress_into(view, options, out, test::threads(thread_count));
+          const auto size =
+              compressor.compress_into(view, options, out, test::threads(thread_count));
           ASSERT_TRUE(size.ok()) << size.error().message;
           EXPECT_EQ(*size, expected.size());
           EXPECT_EQ(out, expected);
-          for (std::size_t room : {expected.size() - 1, expected.size() / 2, std::size_t{5},
-                                   std::size_t{0}}) {
+          for (std::size_t room :
+               {expected.size() - 1, expected.size() / 2, std::size_t{5}, std::size_t{0}}) {
             // A canary behind the room shows writes beyond it.
             std::vector<std::uint8_t> small(room + 64, 0xCD);
             const auto failed = compressor.compress_into(view, options, {small.data(), room},
@@ -87,7 +88,8 @@ TEST(Sizes, AKilobyteMessageCostsAtMostFortyBytes) {
   // Values that nothing can compress, so that all that is not payload is overhead.
   const auto f32 = make_field<float>({256}, Kind::any_bits, 99);
   const auto f64 = make_field<double>({128}, Kind::any_bits, 99);
-  for (const Bound bound : {Bound::lossless(), Bound::abs(1e-300), Bound::abs(1e-10), Bound::rel(1e-30)}) {
+  for (const Bound bound :
+       {Bound::lossless(), Bound::abs(1e-300), Bound::abs(1e-10), Bound::rel(1e-30)}) {
     Options options;
     options.bound = bound;
     EXPECT_LE(test::compressed(f32, {256}, options).size(), 1024u + 40);

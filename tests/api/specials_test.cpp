@@ -21,7 +21,8 @@ TYPED_TEST_SUITE(Specials, ValueTypes);
 TYPED_TEST(Specials, ReturnBitForBitWhereverTheyAre) {
   for (const Pipeline pipeline : test::chosen_pipelines()) {
     for (const std::size_t points : {1u, 10u, 300u, 2000u}) {
-      for (const Bound bound : {Bound::abs(1e-3), Bound::rel(1e-3), Bound::psnr(60), Bound::lossless()}) {
+      for (const Bound bound :
+           {Bound::abs(1e-3), Bound::rel(1e-3), Bound::psnr(60), Bound::lossless()}) {
         auto values = make_field<TypeParam>({13, 15, 17}, Kind::smooth);
         test::sprinkle_specials(values, points, points);
         Options options;
@@ -56,8 +57,8 @@ TYPED_TEST(Specials, NaNsWithPayloadsFillAWholeChunk) {
   std::vector<TypeParam> values(5000);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto infinity = test::bits_of(std::numeric_limits<TypeParam>::infinity());
-    values[i] = test::from_bits<TypeParam>(
-        static_cast<test::BitsOf<TypeParam>>(infinity | (1 + i % 1000)));
+    values[i] =
+        test::from_bits<TypeParam>(static_cast<test::BitsOf<TypeParam>>(infinity | (1 + i % 1000)));
   }
   for (const Pipeline pipeline : test::chosen_pipelines()) {
     Options options;
@@ -96,7 +97,8 @@ TYPED_TEST(Specials, FillValuesAreAMask) {
   }
   ASSERT_GT(masked, values.size() / 10);
   for (const Pipeline pipeline : test::chosen_pipelines()) {
-    for (const Bound bound : {Bound::abs(1e-3), Bound::rel(1e-4), Bound::psnr(80), Bound::lossless()}) {
+    for (const Bound bound :
+         {Bound::abs(1e-3), Bound::rel(1e-4), Bound::psnr(80), Bound::lossless()}) {
       Options options;
       options.pipeline = pipeline;
       options.bound = bound;

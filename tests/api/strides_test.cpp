@@ -58,7 +58,8 @@ TYPED_TEST(StridedArrays, GiveTheStreamOfTheirContiguousCopyAndComeBack) {
   constexpr std::size_t kMemory = 8000;
   for (const Layout& layout : kLayouts) {
     for (const Pipeline pipeline : test::chosen_pipelines()) {
-      for (const Bound bound : {Bound::abs(1e-2), Bound::rel(1e-3), Bound::psnr(60), Bound::lossless()}) {
+      for (const Bound bound :
+           {Bound::abs(1e-2), Bound::rel(1e-3), Bound::psnr(60), Bound::lossless()}) {
         auto values = make_field<T>(layout.shape, Kind::noisy);
         values[values.size() / 2] = std::numeric_limits<T>::quiet_NaN();
         std::vector<T> memory(kMemory, T(777));
@@ -81,10 +82,9 @@ TYPED_TEST(StridedArrays, GiveTheStreamOfTheirContiguousCopyAndComeBack) {
 
         const auto plain = test::decompressed<T>(test::bytes_of(*stream), layout.shape);
         std::vector<T> out(kMemory, T(555));
-        const Status status =
-            decompress(*stream,
-                       {out.data() + layout.first, test::kTypeOf<T>, layout.shape, layout.strides},
-                       test::threads(2));
+        const Status status = decompress(
+            *stream, {out.data() + layout.first, test::kTypeOf<T>, layout.shape, layout.strides},
+            test::threads(2));
         ASSERT_TRUE(status.ok()) << status.error().message;
         std::vector<T> expected(kMemory, T(555));
         for (std::size_t i = 0; i < plain.size(); ++i) {

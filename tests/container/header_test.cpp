@@ -28,8 +28,9 @@ Result<Header> read(const std::vector<std::uint8_t>& bytes) {
 std::vector<Header> headers() {
   std::vector<Header> list;
   for (const Type type : {Type::f32, Type::f64}) {
-    for (const Shape& shape : {Shape{0}, Shape{1}, Shape{1000}, Shape{7, 0, 3}, Shape{100, 500, 500},
-                               Shape{std::uint64_t{1} << 40, 3}, Shape{5, 6, 7, 8}}) {
+    for (const Shape& shape :
+         {Shape{0}, Shape{1}, Shape{1000}, Shape{7, 0, 3}, Shape{100, 500, 500},
+          Shape{std::uint64_t{1} << 40, 3}, Shape{5, 6, 7, 8}}) {
       for (int kind = 0; kind < 4; ++kind) {
         for (const bool with_fill : {false, true}) {
           Header header;

@@ -63,7 +63,8 @@ TEST(Records, AreFoundThroughTheIndex) {
   EXPECT_TRUE(table.has_index);
   expect_entries(table, stream, 10);
   for (std::uint64_t n = 0; n < 10; ++n) {
-    const auto record = read_record(stream.bytes, table.entries[n], n == 9 ? 20 : 40, stream.header, n);
+    const auto record =
+        read_record(stream.bytes, table.entries[n], n == 9 ? 20 : 40, stream.header, n);
     ASSERT_TRUE(record.ok());
     EXPECT_EQ(record->pipeline, Pipeline::raw);
     EXPECT_EQ(record->payload.size(), n == 9 ? 20u : 40u);

@@ -35,8 +35,10 @@ std::vector<Sample<T>> samples() {
         options.pipeline = pipeline;
         options.chunk = chunk;
         options.bound = Bound::abs(0.05);
-        Sample<T> sample{std::string(name_of(pipeline)) + " " + test::name_of(kind), shape,
-                         test::compressed(values, shape, options), {}};
+        Sample<T> sample{std::string(name_of(pipeline)) + " " + test::name_of(kind),
+                         shape,
+                         test::compressed(values, shape, options),
+                         {}};
         sample.decoded = test::decompressed<T>(sample.stream, shape);
         list.push_back(std::move(sample));
       }
@@ -78,8 +80,8 @@ TYPED_TEST(DamagedStreams, EveryTruncation) {
     ASSERT_TRUE(chunks.ok());
     const std::size_t end_of_records = chunks->back().offset + chunks->back().size_bytes;
     for (std::size_t size = 0; size < sample.stream.size(); ++size) {
-      const std::vector<std::uint8_t> cut(sample.stream.begin(),
-                                          sample.stream.begin() + static_cast<std::ptrdiff_t>(size));
+      const std::vector<std::uint8_t> cut(
+          sample.stream.begin(), sample.stream.begin() + static_cast<std::ptrdiff_t>(size));
       ASSERT_EQ(survives(cut, sample), size >= end_of_records) << "cut to " << size;
     }
   }

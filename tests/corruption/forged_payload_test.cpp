@@ -71,8 +71,8 @@ TYPED_TEST(ForgedPayloads, OfRandomBytes) {
           header.bound_abs = 0;
           header.margin = 0;
         }
-        decode_guarded<TypeParam>(
-            test::forged_stream(header, static_cast<Pipeline>(id), payload), shape);
+        decode_guarded<TypeParam>(test::forged_stream(header, static_cast<Pipeline>(id), payload),
+                                  shape);
       }
     }
   }
@@ -98,8 +98,8 @@ TYPED_TEST(ForgedPayloads, OfDamagedBytes) {
           auto payload = chunk.payload;
           if (payload.empty()) break;
           // Damage near the front reaches the fields that steer the decoder.
-          const std::size_t reach = trial % 2 == 0 ? std::min<std::size_t>(payload.size(), 24)
-                                                   : payload.size();
+          const std::size_t reach =
+              trial % 2 == 0 ? std::min<std::size_t>(payload.size(), 24) : payload.size();
           for (std::uint64_t i = 0; i <= random.below(3); ++i) {
             std::uint8_t& byte = payload[random.below(reach)];
             byte = trial % 3 == 0 ? static_cast<std::uint8_t>(random.next())
@@ -130,8 +130,9 @@ TYPED_TEST(ForgedPayloads, UnderAnotherHeader) {
     options.pipeline = pipeline;
     options.bound = Bound::abs(0.03125);
     const test::SoleChunk chunk = test::sole_chunk_of(test::compressed(values, shape, options));
-    for (const Shape& other : {Shape{600}, Shape{30, 20}, Shape{1, 600}, Shape{5, 4, 30}, Shape{601},
-                               Shape{300}, Shape{2, 3, 10, 10}, Shape{64}, Shape{2000}}) {
+    for (const Shape& other :
+         {Shape{600}, Shape{30, 20}, Shape{1, 600}, Shape{5, 4, 30}, Shape{601}, Shape{300},
+          Shape{2, 3, 10, 10}, Shape{64}, Shape{2000}}) {
       auto header = chunk.header;
       header.shape = header.chunk = other;
       decode_guarded<TypeParam>(test::forged_stream(header, chunk.pipeline, chunk.payload), other);
@@ -159,7 +160,8 @@ TEST(ForgedHeaders, NeverTakeMemoryOrTimeForWhatIsNotThere) {
     bytes[6] = static_cast<std::uint8_t>(random.below(4) | (2 + random.below(9)) << 4);
     // Find where the header ends by trying: seal each length until it is taken.
     for (std::size_t end = 11; end <= bytes.size(); ++end) {
-      std::vector<std::uint8_t> header(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(end));
+      std::vector<std::uint8_t> header(bytes.begin(),
+                                       bytes.begin() + static_cast<std::ptrdiff_t>(end));
       test::seal_header(header);
       ByteReader in(header);
       if (!container::read_header(in, header).ok()) continue;

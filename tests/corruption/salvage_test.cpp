@@ -97,8 +97,8 @@ TEST_F(Salvage, OfACutStreamKeepsWhatCameBefore) {
   make();
   for (std::uint64_t n = 0; n < 8; ++n) {
     const std::vector<std::uint8_t> cut(
-        stream_.begin(), stream_.begin() + static_cast<std::ptrdiff_t>(
-                                               chunks_[n].offset + chunks_[n].size_bytes - 1));
+        stream_.begin(), stream_.begin() + static_cast<std::ptrdiff_t>(chunks_[n].offset +
+                                                                       chunks_[n].size_bytes - 1));
     std::vector<std::uint64_t> lost;
     for (std::uint64_t k = n; k < 8; ++k) lost.push_back(k);
     const auto damages = salvage(cut);

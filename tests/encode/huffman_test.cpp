@@ -184,7 +184,8 @@ TEST(Huffman, LengthsAreOptimalBelowTheLimit) {
     for (std::uint32_t& count : counts) {
       count = static_cast<std::uint32_t>(random.below(std::uint64_t{1} << random.below(12)));
     }
-    if (counts.size() - static_cast<std::size_t>(std::count(counts.begin(), counts.end(), 0u)) < 2) {
+    if (counts.size() - static_cast<std::size_t>(std::count(counts.begin(), counts.end(), 0u)) <
+        2) {
       continue;
     }
     const std::vector<std::uint8_t> lengths = lengths_of(counts);
@@ -242,7 +243,8 @@ TEST(Huffman, EveryTruncationIsRefused) {
   const std::vector<std::uint8_t> bytes = encoded(simd::Target::reference, book, symbols);
   for (const simd::Target target : simd::available_targets()) {
     for (std::size_t size = 0; size < bytes.size(); ++size) {
-      std::vector<std::uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      std::vector<std::uint8_t> cut(bytes.begin(),
+                                    bytes.begin() + static_cast<std::ptrdiff_t>(size));
       std::vector<std::uint16_t> restored;
       ASSERT_FALSE(decoded(target, book, cut, symbols.size(), &restored)) << size;
     }

@@ -23,8 +23,20 @@ template <class Q>
 std::vector<Q> adversarial_residuals(int range_log2, std::uint64_t seed) {
   using Limits = std::numeric_limits<Q>;
   const Q range = Q(1) << range_log2;
-  std::vector<Q> list{0, 1, -1, range - 1, range, range + 1, range + 2, -range, -range - 1,
-                      -range - 2, -range - 3, Limits::min(), Limits::min() + 1, Limits::max(),
+  std::vector<Q> list{0,
+                      1,
+                      -1,
+                      range - 1,
+                      range,
+                      range + 1,
+                      range + 2,
+                      -range,
+                      -range - 1,
+                      -range - 2,
+                      -range - 3,
+                      Limits::min(),
+                      Limits::min() + 1,
+                      Limits::max(),
                       Limits::max() - 1};
   for (int bit = 0; bit < static_cast<int>(sizeof(Q)) * 8 - 1; ++bit) {
     const Q power = Q(1) << bit;
@@ -94,8 +106,8 @@ TYPED_TEST(ResidualSymbols, MissingExtraBitsAreNoticed) {
   const Symbols symbols = to_symbols(simd::Target::reference, residuals, 5);
   for (const simd::Target target : simd::available_targets()) {
     for (std::size_t size = 0; size < symbols.extra.size(); size += 1 + size / 16) {
-      const std::vector<std::uint8_t> cut(symbols.extra.begin(),
-                                          symbols.extra.begin() + static_cast<std::ptrdiff_t>(size));
+      const std::vector<std::uint8_t> cut(
+          symbols.extra.begin(), symbols.extra.begin() + static_cast<std::ptrdiff_t>(size));
       ExtraBitsReader reader(cut);
       std::vector<Q> restored(residuals.size());
       symbol_kernels<Q>(target).to_residuals(symbols.symbols.data(), symbols.symbols.size(), 5,

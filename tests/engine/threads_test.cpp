@@ -27,7 +27,8 @@ TEST(Threads, EveryNumberGivesTheSameBytesAndValues) {
   auto values = make_field<float>(kShape, Kind::noisy);
   test::sprinkle_specials(values, 5, 1000);
   for (const Pipeline pipeline : test::chosen_pipelines()) {
-    for (const Bound bound : {Bound::abs(1e-2), Bound::rel(1e-3), Bound::psnr(60), Bound::lossless()}) {
+    for (const Bound bound :
+         {Bound::abs(1e-2), Bound::rel(1e-3), Bound::psnr(60), Bound::lossless()}) {
       Options options = many_chunks(pipeline);
       options.bound = bound;
       const auto expected = test::compressed(values, kShape, options, 1);
@@ -47,7 +48,8 @@ TEST(Threads, ReusedCompressorsKeepNothingOfThePast) {
   for (int trial = 0; trial < 40; ++trial) {
     const Shape shape{1 + random.below(30), 1 + random.below(30), 1 + random.below(30)};
     const auto kind = test::kAllKinds[random.below(7)];
-    Options options = many_chunks(test::chosen_pipelines()[random.below(test::chosen_pipelines().size())]);
+    Options options =
+        many_chunks(test::chosen_pipelines()[random.below(test::chosen_pipelines().size())]);
     const int count = 1 + static_cast<int>(random.below(4));
     const auto values = make_field<double>(shape, kind, random.next());
     const auto stream =
@@ -57,8 +59,8 @@ TEST(Threads, ReusedCompressorsKeepNothingOfThePast) {
     std::vector<double> decoded(values.size());
     ASSERT_TRUE(
         decompressor.decompress(*stream, test::view_of(decoded, shape), test::threads(count)).ok());
-    ASSERT_TRUE(test::same_bits(
-        decoded, test::decompressed<double>(test::bytes_of(*stream), shape)));
+    ASSERT_TRUE(
+        test::same_bits(decoded, test::decompressed<double>(test::bytes_of(*stream), shape)));
   }
 }
 
@@ -109,8 +111,7 @@ TEST(Threads, ProgressRisesToTheEnd) {
         return true;
       };
       if (compressing) {
-        EXPECT_TRUE(
-            compress(test::const_view_of(values, kShape), many_chunks(), execution).ok());
+        EXPECT_TRUE(compress(test::const_view_of(values, kShape), many_chunks(), execution).ok());
       } else {
         std::vector<float> decoded(values.size());
         EXPECT_TRUE(decompress(expected, test::view_of(decoded, kShape), execution).ok());
@@ -140,12 +141,13 @@ TEST(Threads, CancellationEndsBothDirections) {
       EXPECT_EQ(stream.error().code, ErrorCode::cancelled);
       calls = 0;
       std::vector<float> decoded(values.size());
-      const Status status = decompressor.decompress(expected, test::view_of(decoded, kShape), execution);
+      const Status status =
+          decompressor.decompress(expected, test::view_of(decoded, kShape), execution);
       ASSERT_FALSE(status.ok());
       EXPECT_EQ(status.error().code, ErrorCode::cancelled);
       // And the next call is as good as new.
-      const auto again =
-          compressor.compress(test::const_view_of(values, kShape), many_chunks(), test::threads(count));
+      const auto again = compressor.compress(test::const_view_of(values, kShape), many_chunks(),
+                                             test::threads(count));
       ASSERT_TRUE(again.ok());
       EXPECT_EQ(test::bytes_of(*again), expected);
     }
@@ -163,7 +165,8 @@ TEST(Threads, DamageIsFoundByEveryNumberOfThem) {
     const Status status = decompress(stream, test::view_of(decoded, kShape), test::threads(count));
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().code, ErrorCode::corrupt);
-    EXPECT_NE(status.error().message.find("chunk 60 "), std::string::npos) << status.error().message;
+    EXPECT_NE(status.error().message.find("chunk 60 "), std::string::npos)
+        << status.error().message;
   }
 }
 
@@ -179,9 +182,10 @@ TEST(Threads, ExceptionsOfTheCallerDoNotLeaveTheLibraryBroken) {
         compressor.compress(test::const_view_of(values, kShape), many_chunks(), execution);
     ASSERT_FALSE(stream.ok());
     EXPECT_NE(stream.error().message.find("from the callback"), std::string::npos);
-    EXPECT_TRUE(compressor
-                    .compress(test::const_view_of(values, kShape), many_chunks(), test::threads(count))
-                    .ok());
+    EXPECT_TRUE(
+        compressor
+            .compress(test::const_view_of(values, kShape), many_chunks(), test::threads(count))
+            .ok());
   }
 }
 

@@ -36,13 +36,29 @@ inline std::vector<GoldenCase> golden_cases() {
       {"raw_f32", Type::f32, {50}, Kind::any_bits, 0, golden_options(P::raw, Bound::lossless())},
       {"raw_f64", Type::f64, {5, 7}, Kind::any_bits, 0, golden_options(P::raw, Bound::lossless())},
       {"constant_f32", Type::f32, {30, 40}, Kind::constant, 0, golden_options(P::automatic, loose)},
-      {"constant_f64", Type::f64, {3, 4, 5}, Kind::constant, 0,
+      {"constant_f64",
+       Type::f64,
+       {3, 4, 5},
+       Kind::constant,
+       0,
        golden_options(P::automatic, Bound::rel(1e-3))},
-      {"fill_f32", Type::f32, {40, 50}, Kind::steps, 0,
+      {"fill_f32",
+       Type::f32,
+       {40, 50},
+       Kind::steps,
+       0,
        golden_options(P::lorenzo, Bound::rel(0.01), {}, 0.25)},
-      {"psnr_f64", Type::f64, {40, 50}, Kind::noisy, 0,
+      {"psnr_f64",
+       Type::f64,
+       {40, 50},
+       Kind::noisy,
+       0,
        golden_options(P::lorenzo, Bound::psnr(60))},
-      {"wide_f64", Type::f64, {20, 30}, Kind::noisy, 0,
+      {"wide_f64",
+       Type::f64,
+       {20, 30},
+       Kind::noisy,
+       0,
        golden_options(P::lorenzo, Bound::abs(0x1p-45))},
   };
   struct Named {
@@ -50,20 +66,36 @@ inline std::vector<GoldenCase> golden_cases() {
     const char* name;
   };
   for (const Named& named :
-       {Named{P::shuffle, "shuffle"}, Named{P::lorenzo, "lorenzo"}, Named{P::blockpack, "blockpack"},
-        Named{P::ceresz, "ceresz"}, Named{P::ceresz4, "ceresz4"}, Named{P::contexts, "contexts"},
-        Named{P::interp, "interp"}}) {
+       {Named{P::shuffle, "shuffle"}, Named{P::lorenzo, "lorenzo"},
+        Named{P::blockpack, "blockpack"}, Named{P::ceresz, "ceresz"}, Named{P::ceresz4, "ceresz4"},
+        Named{P::contexts, "contexts"}, Named{P::interp, "interp"}}) {
     const std::string name = named.name;
     const bool lossless = named.pipeline == P::shuffle;
     const Bound coarse = lossless ? Bound::lossless() : loose;
     const Bound fine = lossless ? Bound::lossless() : tight;
-    list.push_back({name + "_1d_f32", Type::f32, {1500}, Kind::noisy, 0,
+    list.push_back({name + "_1d_f32",
+                    Type::f32,
+                    {1500},
+                    Kind::noisy,
+                    0,
                     golden_options(named.pipeline, coarse)});
-    list.push_back({name + "_2d_f32", Type::f32, {37, 53}, Kind::smooth, 40,
+    list.push_back({name + "_2d_f32",
+                    Type::f32,
+                    {37, 53},
+                    Kind::smooth,
+                    40,
                     golden_options(named.pipeline, fine)});
-    list.push_back({name + "_3d_f64", Type::f64, {13, 14, 15}, Kind::noisy, 10,
+    list.push_back({name + "_3d_f64",
+                    Type::f64,
+                    {13, 14, 15},
+                    Kind::noisy,
+                    10,
                     golden_options(named.pipeline, fine, {7, 14, 8})});
-    list.push_back({name + "_4d_f64", Type::f64, {5, 6, 7, 8}, Kind::smooth, 0,
+    list.push_back({name + "_4d_f64",
+                    Type::f64,
+                    {5, 6, 7, 8},
+                    Kind::smooth,
+                    0,
                     golden_options(named.pipeline, coarse, {3, 6, 7, 5})});
   }
   return list;

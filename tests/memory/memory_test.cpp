@@ -68,10 +68,10 @@ void expect_steady_state(const std::vector<T>& values, const Shape& shape, const
   }
   for (int call = 0; call < 3; ++call) {
     test::reset_allocations();
-    const bool ok = decompressor
-                        .decompress_region(stream, region, test::view_of(decoded, region.shape),
-                                           execution)
-                        .ok();
+    const bool ok =
+        decompressor
+            .decompress_region(stream, region, test::view_of(decoded, region.shape), execution)
+            .ok();
     const test::Allocations made = test::allocations();
     ASSERT_TRUE(ok);
     if (call == 2) {
@@ -83,7 +83,8 @@ void expect_steady_state(const std::vector<T>& values, const Shape& shape, const
 TEST_F(Memory, AReusedCompressorAllocatesNothing) {
   const Shape shape{200, 300};
   for (const Pipeline pipeline : test::chosen_pipelines()) {
-    for (const Bound bound : {Bound::abs(1e-3), Bound::rel(1e-3), Bound::psnr(60), Bound::lossless()}) {
+    for (const Bound bound :
+         {Bound::abs(1e-3), Bound::rel(1e-3), Bound::psnr(60), Bound::lossless()}) {
       Options options;
       options.pipeline = pipeline;
       options.bound = bound;
@@ -180,10 +181,13 @@ TEST_F(Memory, AReturnedStreamDoesNotHoldMuchMoreThanItsSize) {
   const auto values = make_field<float>(shape, Kind::smooth);
   Options options;
   options.bound = Bound::rel(1e-3);
+  ASSERT_TRUE(compress(test::const_view_of(values, shape), options, test::threads(1)).ok())
+      << "the constant tables are made by the first call";
   test::reset_allocations();
   const auto stream = compress(test::const_view_of(values, shape), options, test::threads(1));
   ASSERT_TRUE(stream.ok());
-  EXPECT_LE(test::allocations().held_bytes, 2 * static_cast<std::ptrdiff_t>(stream->size()) + 65536);
+  EXPECT_LE(test::allocations().held_bytes,
+            2 * static_cast<std::ptrdiff_t>(stream->size()) + 65536);
 }
 
 }  // namespace

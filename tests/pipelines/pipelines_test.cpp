@@ -1,4 +1,6 @@
 // Every pipeline on every SIMD target: the same bytes, decoded alike by all of them.
+#include "support/pipelines.hpp"
+
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -9,7 +11,6 @@
 #include "pipelines/pipeline.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "support/exact_bound.hpp"
-#include "support/pipelines.hpp"
 
 namespace firn::pipelines {
 namespace {

@@ -13,14 +13,14 @@
 namespace firn::plan {
 namespace {
 
+using test::const_view_of;
 using test::Kind;
 using test::make_field;
-using test::const_view_of;
 
 template <class T>
 Plan plan_for(const std::vector<T>& values, const Shape& shape, const Options& options,
               int threads = 1) {
-  engine::Workers workers(threads);
+  pipelines::Workers workers(threads);
   auto plan = make_plan(const_view_of(values, shape), options, workers);
   EXPECT_TRUE(plan.ok()) << plan.error().message;
   return *plan;
@@ -105,7 +105,8 @@ TEST(MakePlan, RelativeBoundsAreOfTheRangeOfWhatCounts) {
   Options options;
   options.bound = Bound::rel(0.25);
   EXPECT_EQ(plan_for(values, {5}, options).header.bound_abs, 1.0);
-  values = {1, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 1e20, 5};
+  values = {1, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+            1e20, 5};
   options.fill = 1e20;
   EXPECT_EQ(plan_for(values, {5}, options).header.bound_abs, 1.0);
   values.assign(5, 7.0);
@@ -139,7 +140,7 @@ TEST(MakePlan, ThePlanDoesNotDependOnThreads) {
 }
 
 TEST(ValueRangeOf, IgnoresFillAndWhatIsNotFinite) {
-  engine::Workers workers(1);
+  pipelines::Workers workers(1);
   std::vector<float> values(1000, 2.0f);
   values[3] = -7;
   values[500] = 1e20f;
@@ -159,7 +160,7 @@ TEST(ValueRangeOf, IgnoresFillAndWhatIsNotFinite) {
 }
 
 TEST(ValueRangeOf, ReadsStridedMemory) {
-  engine::Workers workers(1);
+  pipelines::Workers workers(1);
   std::vector<double> values(100);
   for (int i = 0; i < 100; ++i) values[static_cast<std::size_t>(i)] = i;
   ArrayView view{values.data() + 90, Type::f64, {3, 4}, {{-20, 2}}};

@@ -100,8 +100,8 @@ TYPED_TEST(Difference, EveryTargetGivesTheResidualsOfTheReference) {
 
 TYPED_TEST(Difference, ReconstructionInPiecesReturnsTheCodes) {
   using Q = TypeParam;
-  const std::vector<std::vector<std::size_t>> cuts{{kCount}, {64, 64, 64, kCount - 192},
-                                                   {1, 1, 5, 30, kCount - 37}, {100, 3, kCount - 103}};
+  const std::vector<std::vector<std::size_t>> cuts{
+      {kCount}, {64, 64, 64, kCount - 192}, {1, 1, 5, 30, kCount - 37}, {100, 3, kCount - 103}};
   for (const Lags& lags : all_lags()) {
     this->fill(lags, 3);
     std::vector<Q> residuals(kCount);

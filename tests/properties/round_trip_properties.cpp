@@ -39,7 +39,8 @@ struct Field {
 template <class T>
 std::ostream& operator<<(std::ostream& out, const Field<T>& field) {
   return out << test::text_of(field.shape) << " " << test::name_of(field.kind) << " seed "
-             << field.seed << " specials " << field.specials << ", " << test::text_of(field.options);
+             << field.seed << " specials " << field.specials << ", "
+             << test::text_of(field.options);
 }
 
 Shape shape_of(const std::vector<std::uint64_t>& extents) {
@@ -58,7 +59,8 @@ rc::Gen<Shape> shapes() {
       extents.push_back(*rc::gen::inRange<std::uint64_t>(0, kLargest[rank] + 1));
     }
     // Now and then an axis of one value.
-    if (*rc::gen::inRange(0, 4) == 0) extents[static_cast<std::size_t>(*rc::gen::inRange(0, rank))] = 1;
+    if (*rc::gen::inRange(0, 4) == 0)
+      extents[static_cast<std::size_t>(*rc::gen::inRange(0, rank))] = 1;
     return shape_of(extents);
   });
 }
@@ -94,8 +96,7 @@ rc::Gen<Field<T>> fields() {
     std::vector<Pipeline> pipelines = test::chosen_pipelines();
     pipelines.push_back(Pipeline::automatic);
     field.options.pipeline = *rc::gen::elementOf(pipelines);
-    field.options.preset =
-        *rc::gen::element(Preset::fast, Preset::balanced, Preset::small);
+    field.options.preset = *rc::gen::element(Preset::fast, Preset::balanced, Preset::small);
     if (*rc::gen::inRange(0, 3) == 0) field.options.fill = *rc::gen::element(1e20, 0.0, -9999.0);
     if (*rc::gen::inRange(0, 2) == 0) {
       field.options.chunk.rank = field.shape.rank;
@@ -133,8 +134,7 @@ void keeps_every_promise(const Field<T>& field) {
   }
   RC_ASSERT(stream.size() <= *worst_case_size(test::kTypeOf<T>, field.shape, field.options));
   std::vector<T> decoded(values.size(), T(5));
-  const Status status =
-      decompress(stream, test::view_of(decoded, field.shape), test::threads(2));
+  const Status status = decompress(stream, test::view_of(decoded, field.shape), test::threads(2));
   if (!status.ok()) RC_FAIL(status.error().message);
   const auto broken = test::broken_promise(values, decoded, info->bound_abs, field.options.fill);
   if (broken) RC_FAIL(*broken);

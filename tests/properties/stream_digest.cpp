@@ -43,8 +43,8 @@ int main(int argc, char** argv) {
         firn::Options options;
         options.pipeline = pipeline;
         options.bound = bound;
-        for (const firn::Shape& shape :
-             {firn::Shape{3001}, firn::Shape{61, 67}, firn::Shape{17, 18, 19}, firn::Shape{5, 6, 7, 8}}) {
+        for (const firn::Shape& shape : {firn::Shape{3001}, firn::Shape{61, 67},
+                                         firn::Shape{17, 18, 19}, firn::Shape{5, 6, 7, 8}}) {
           print_digests<float>(shape, kind, options);
           print_digests<double>(shape, kind, options);
         }

@@ -27,8 +27,8 @@ struct Pair {
 
 template <class P>
 class Quantize : public ::testing::Test {};
-using Pairs =
-    ::testing::Types<Pair<float, std::int32_t>, Pair<double, std::int32_t>, Pair<double, std::int64_t>>;
+using Pairs = ::testing::Types<Pair<float, std::int32_t>, Pair<double, std::int32_t>,
+                               Pair<double, std::int64_t>>;
 TYPED_TEST_SUITE(Quantize, Pairs);
 
 template <class T>
@@ -52,10 +52,32 @@ template <class T>
 std::vector<T> adversarial_values(const Scale<T>& scale, std::uint64_t seed) {
   std::vector<T> list = test::special_values<T>();
   Random random(seed);
-  std::vector<double> codes{0, 1, 2, 3, 4, 5, 7, 8, 100, 1023, 1024, 65535, 65536, 1 << 20,
-                            4194303, 4194304, 4194305, 8388607, 8388608, 16777216,
-                            kNarrowLimit - 1, kNarrowLimit, kNarrowLimit + 1, kWideLimit - 1,
-                            kWideLimit, kWideLimit * 2};
+  std::vector<double> codes{0,
+                            1,
+                            2,
+                            3,
+                            4,
+                            5,
+                            7,
+                            8,
+                            100,
+                            1023,
+                            1024,
+                            65535,
+                            65536,
+                            1 << 20,
+                            4194303,
+                            4194304,
+                            4194305,
+                            8388607,
+                            8388608,
+                            16777216,
+                            kNarrowLimit - 1,
+                            kNarrowLimit,
+                            kNarrowLimit + 1,
+                            kWideLimit - 1,
+                            kWideLimit,
+                            kWideLimit * 2};
   for (int i = 0; i < 24; ++i) codes.push_back(static_cast<double>(random.below(1u << (i + 1))));
   for (const double code : codes) {
     for (const double part : {0.0, 0.25, 0.499, 0.5, 0.501, 0.75}) {
@@ -75,8 +97,9 @@ std::vector<T> adversarial_values(const Scale<T>& scale, std::uint64_t seed) {
 template <class T, class Q>
 void expect_same_outcome(const std::vector<T>& values, const Scale<T>& scale, Q base) {
   std::vector<Q> expected(values.size(), Q(-77));
-  const RowOutcome<T> wanted = kernels<T, Q>(simd::Target::reference)
-                                   .quantize(values.data(), values.size(), scale, base, expected.data());
+  const RowOutcome<T> wanted =
+      kernels<T, Q>(simd::Target::reference)
+          .quantize(values.data(), values.size(), scale, base, expected.data());
   for (const simd::Target target : simd::available_targets()) {
     SCOPED_TRACE(simd::name_of(target));
     std::vector<Q> codes(values.size(), Q(-99));
@@ -131,8 +154,9 @@ TYPED_TEST(Quantize, EveryTargetFlagsTheValuesThatTheDefinitionRefuses) {
   for (const Scale<T>& scale : scales<T>()) {
     const std::vector<T> values = adversarial_values(scale, 13);
     for (const T fill : {std::numeric_limits<T>::quiet_NaN(), values[40], T(0)}) {
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{7},
-                                      std::size_t{63}, std::size_t{64}, std::size_t{65}, values.size()}) {
+      for (const std::size_t count :
+           {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{63}, std::size_t{64},
+            std::size_t{65}, values.size()}) {
         std::vector<std::uint64_t> expected((count + 63) / 64);
         T largest = 0;
         for (std::size_t i = 0; i < count; ++i) {
@@ -192,7 +216,8 @@ TYPED_TEST(Quantize, BoundTestIsExact) {
     // |x| below half a step from code 1, where the subtraction could round.
     for (int i = -20; i <= 20; ++i) {
       T value = scale.step / 2;
-      for (int k = 0; k < std::abs(i); ++k) value = std::nextafter(value, i < 0 ? T(0) : scale.step);
+      for (int k = 0; k < std::abs(i); ++k)
+        value = std::nextafter(value, i < 0 ? T(0) : scale.step);
       values.push_back(value);
       values.push_back(-value);
     }
@@ -206,10 +231,10 @@ TYPED_TEST(Quantize, BoundTestIsExact) {
       }
       if (!std::isfinite(value * scale.inverse_step)) continue;  // refused before a code exists
       const T restored = dequantize_value<T, Q>(q, scale.step);
-      const bool truly = std::isfinite(restored) &&
-                         test::within_exactly(static_cast<double>(restored),
-                                              static_cast<double>(value),
-                                              static_cast<double>(scale.bound));
+      const bool truly =
+          std::isfinite(restored) &&
+          test::within_exactly(static_cast<double>(restored), static_cast<double>(value),
+                               static_cast<double>(scale.bound));
       ASSERT_EQ(within, truly) << std::hexfloat << value << " became " << restored << " under "
                                << scale.bound;
       ++(within ? accepted : refused);
@@ -225,9 +250,11 @@ TYPED_TEST(Quantize, TiesGoToEven) {
   Scale<T> scale(T(0.5), 2);
   scale.step = 1;
   scale.inverse_step = 1;
-  std::vector<T> values{T(0.5), T(1.5), T(2.5), T(3.5), T(-0.5), T(-1.5), T(-2.5), T(4194304.5),
+  std::vector<T> values{T(0.5),       T(1.5),        T(2.5),       T(3.5),
+                        T(-0.5),      T(-1.5),       T(-2.5),      T(4194304.5),
                         T(4194305.5), T(-4194305.5), T(8388606.5), T(8388607.5)};
-  const std::vector<Q> expected{0, 2, 2, 4, 0, -2, -2, 4194304, 4194306, -4194306, 8388606, 8388608};
+  const std::vector<Q> expected{0,  2,       2,       4,        0,       -2,
+                                -2, 4194304, 4194306, -4194306, 8388606, 8388608};
   for (const simd::Target target : simd::available_targets()) {
     std::vector<Q> codes(values.size());
     const auto outcome =
@@ -246,7 +273,8 @@ TYPED_TEST(Quantize, ProductsThatRoundUpToAHalfStayWithinTheBound) {
   for (int trial = 0; trial < 20000; ++trial) {
     const Scale<T> scale(static_cast<T>(1 + random.unit()), format::kMaxMargin);
     const auto code = static_cast<double>(random.below(1000));
-    const T value = std::nextafter(static_cast<T>((code + 0.5) * static_cast<double>(scale.step)), T(0));
+    const T value =
+        std::nextafter(static_cast<T>((code + 0.5) * static_cast<double>(scale.step)), T(0));
     const T scaled = value * scale.inverse_step;
     if (scaled != static_cast<T>(code + 0.5)) continue;
     ++rounded_up;

@@ -34,10 +34,10 @@ std::optional<std::string> broken_promise(const std::vector<T>& original,
   for (std::size_t i = 0; i < original.size(); ++i) {
     const bool masked = fill && original[i] == static_cast<T>(*fill);
     const bool exact = bound == 0 || masked || !std::isfinite(original[i]);
-    const bool good = exact ? bits_of(original[i]) == bits_of(decoded[i])
-                            : std::isfinite(decoded[i]) &&
-                                  within_exactly(static_cast<double>(original[i]),
-                                                 static_cast<double>(decoded[i]), bound);
+    const bool good =
+        exact ? bits_of(original[i]) == bits_of(decoded[i])
+              : std::isfinite(decoded[i]) && within_exactly(static_cast<double>(original[i]),
+                                                            static_cast<double>(decoded[i]), bound);
     if (!good) {
       char text[160];
       std::snprintf(text, sizeof text, "value %zu: %a became %a under %a%s", i,

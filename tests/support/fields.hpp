@@ -111,15 +111,22 @@ std::vector<T> make_field(const Shape& shape, Kind kind, std::uint64_t seed = 1)
 template <class T>
 std::vector<T> special_values() {
   using Limits = std::numeric_limits<T>;
-  std::vector<T> list{T(0),           -T(0),
-                      Limits::infinity(), -Limits::infinity(),
-                      Limits::max(),  Limits::lowest(),
-                      Limits::min(),  -Limits::min(),
-                      Limits::denorm_min(), -Limits::denorm_min(),
-                      Limits::min() / 2, Limits::quiet_NaN()};
+  std::vector<T> list{T(0),
+                      -T(0),
+                      Limits::infinity(),
+                      -Limits::infinity(),
+                      Limits::max(),
+                      Limits::lowest(),
+                      Limits::min(),
+                      -Limits::min(),
+                      Limits::denorm_min(),
+                      -Limits::denorm_min(),
+                      Limits::min() / 2,
+                      Limits::quiet_NaN()};
   const BitsOf<T> infinity = bits_of(Limits::infinity());
   const BitsOf<T> sign = bits_of(-T(0));
-  for (BitsOf<T> payload : {BitsOf<T>{1}, BitsOf<T>{0x1234}, static_cast<BitsOf<T>>(~infinity & ~sign)}) {
+  for (BitsOf<T> payload :
+       {BitsOf<T>{1}, BitsOf<T>{0x1234}, static_cast<BitsOf<T>>(~infinity & ~sign)}) {
     list.push_back(from_bits<T>(infinity | payload));
     list.push_back(from_bits<T>(sign | infinity | payload));
   }

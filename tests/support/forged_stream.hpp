@@ -28,8 +28,7 @@ inline std::vector<std::uint8_t> forged_stream(container::Header header, Pipelin
   container::write_header(header, out);
   std::uint8_t* record = out.here();
   std::copy(payload.begin(), payload.end(), record + container::record_head_bytes(raw_bytes));
-  out.advance(
-      container::finish_record(record, raw_bytes, pipeline, 0, payload.size(), header, 0));
+  out.advance(container::finish_record(record, raw_bytes, pipeline, 0, payload.size(), header, 0));
   stream.resize(out.size());
   stream.shrink_to_fit();  // so that the sanitizer sees reads past the end
   return stream;

@@ -15,7 +15,7 @@
 
 #include "pipelines/workspace.hpp"
 
-namespace firn::engine {
+namespace firn::pipelines {
 
 class Workers {
  public:
@@ -30,9 +30,9 @@ class Workers {
   // Chunks whose encoded bytes may wait to be written, at most.
   std::size_t slots() const { return 2 * static_cast<std::size_t>(threads_); }
 
-  pipelines::Workspace& workspace(int thread) {
+  Workspace& workspace(int thread) {
     auto& workspace = workspaces_[static_cast<std::size_t>(thread)];
-    if (!workspace) workspace = std::make_unique<pipelines::Workspace>(thread);
+    if (!workspace) workspace = std::make_unique<Workspace>(thread);
     return *workspace;
   }
 
@@ -103,8 +103,8 @@ class Workers {
   }
 
   int threads_;
-  std::vector<std::unique_ptr<pipelines::Workspace>> workspaces_;
+  std::vector<std::unique_ptr<Workspace>> workspaces_;
   std::unique_ptr<tbb::task_arena> arena_;
 };
 
-}  // namespace firn::engine
+}  // namespace firn::pipelines
