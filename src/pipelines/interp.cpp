@@ -76,8 +76,6 @@ class Refinement {
     const std::size_t capacity = count + 16 * kPadding;
     points_ = reinterpret_cast<T*>(workspace.points.reserve(3 * capacity * sizeof(T)));
     magnitudes_ = workspace.point_magnitudes.reserve(3 * capacity);
-    std::memset(points_, 0, 3 * capacity * sizeof(T));
-    std::memset(magnitudes_, 0, 3 * capacity);
     class_points_ = points_ + capacity;
     class_magnitudes_ = magnitudes_ + capacity;
     next_points_ = points_ + 2 * capacity;

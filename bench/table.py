@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Ratio and speed of every preset and pipeline over a folder of fields, next to memcpy and zfp.
+
+    bench/table.py build/release/apps/firn/firn [FOLDER] [--rel 1e-2 1e-3] [--tile 64] [--fields]
+
+Fields are files whose names carry their dims (u_25x125x125.f32), or those of a MANIFEST.tsv with the
+columns file, dtype, dims. Each figure is a geometric mean over the fields, all from one run; speeds
+are fractions of memcpy's, and multiples of zfp's when firn was built with it. With --tile only fields
+of at least 1 MB count, each repeated to that many MB.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import struct
+import subprocess
+import sys
+
+CODECS = [("--preset", name) for name in ("fast", "balanced", "small")] + [
+    ("--pipeline", name)
+    for name in ("lorenzo", "blockpack", "ceresz", "ceresz4", "contexts", "interp")
+]
+
+
+def fields_of(folder):
+    """(path, extra arguments) of each field."""
+    manifest = folder / "MANIFEST.tsv"
+    if not manifest.exists():
+        names = (p for p in sorted(folder.iterdir()) if p.suffix in (".f32", ".f64", ".npy"))
+        return [(path, []) for path in names]
+    rows = [line.split("\t") for line in manifest.read_text().splitlines()]
+    column = {name: i for i, name in enumerate(rows[0])}
+    fields = []
+    for row in rows[1:]:
+        path = folder / row[column["file"]]
+        arguments = ["--type", row[column["dtype"]], "--dims", row[column["dims"]]]
+        if "fill" in path.stem and row[column["dtype"]] == "f32":
+            arguments += ["--fill", repr(largest_f32(path))]
+        fields.append((path, arguments))
+    return fields
+
+
+def largest_f32(path):
+    """The fill value of a field that has one: its largest value."""
+    data = path.read_bytes()
+    return max(value for (value,) in struct.iter_unpack("<f", data))
+
+
+def mean(values):
+    values = list(values)
+    return math.exp(sum(math.log(v) for v in values) / len(values)) if values else float("nan")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("firn")
+    here = pathlib.Path(__file__).resolve().parent
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=here.parent / "data")
+    parser.add_argument("--rel", nargs="+", default=["1e-2", "1e-3", "1e-4"])
+    parser.add_argument("--tile", type=int, default=0)
+    parser.add_argument("--threads", default="1")
+    parser.add_argument("--codecs", nargs="+", help="only these presets and pipelines")
+    parser.add_argument("--fields", action="store_true", help="a line for each field as well")
+    arguments = parser.parse_args()
+
+    fields = fields_of(arguments.folder)
+    if arguments.tile:
+        fields = [f for f in fields if f[0].stat().st_size >= 1_000_000]
+    if not fields:
+        sys.exit(f"no fields in {arguments.folder}")
+    print(f"{len(fields)} fields of {arguments.folder}, {arguments.threads} thread(s)")
+    print("bound  codec       ratio   of memcpy: compress decompress   of zfp: compress decompress  bound held")
+    for rel in arguments.rel:
+        for option, name in CODECS:
+            if arguments.codecs and name not in arguments.codecs:
+                continue
+            rows = []
+            for path, described in fields:
+                command = [arguments.firn, "bench", "--json", "--rel", rel, option, name]
+                command += ["--threads", arguments.threads, *described, str(path)]
+                if arguments.tile:
+                    command += ["--tile", str(arguments.tile)]
+                done = subprocess.run(command, capture_output=True, text=True)
+                if done.returncode != 0:
+                    sys.exit(done.stderr)
+                rows.append((path.stem, json.loads(done.stdout)))
+            if arguments.fields:
+                for stem, row in rows:
+                    print(line(rel, name, [row]) + "  " + stem)
+            print(line(rel, name, [row for _, row in rows]))
+
+
+def line(rel, name, rows):
+    text = f"{rel:6} {name:10} {mean(r['ratio'] for r in rows):7.2f}"
+    for key in ("compress_mb_s", "decompress_mb_s"):
+        text += f" {mean(r[key] / r['memcpy_mb_s'] for r in rows):18.3f}"
+    zfp = [r for r in rows if r.get("zfp")]
+    for key in ("compress_mb_s", "decompress_mb_s"):
+        text += f" {mean(r[key] / r['zfp'][key] for r in zfp):16.2f}" if zfp else f"{'-':>17}"
+    held = all(r["max_error_over_bound"] <= 1 for r in rows)
+    return text + ("         yes" if held else "          NO")
+
+
+main()
