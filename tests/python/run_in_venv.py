@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Installs the package from the source tree into a virtual environment and runs its tests there.
+
+    run_in_venv.py SOURCE WORK [--expect-hdf5-plugin] [PYTEST ARGUMENTS]
+
+WORK is kept: a second run rebuilds only what has changed. Needs the standard library and PyPI.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import venv
+
+
+def main():
+    source, work, *arguments = sys.argv[1:]
+    source, work = pathlib.Path(source).resolve(), pathlib.Path(work).resolve()
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    if "--expect-hdf5-plugin" in arguments:
+        arguments.remove("--expect-hdf5-plugin")
+        environment["FIRN_EXPECT_HDF5_PLUGIN"] = "1"
+    # Not what a surrounding environment has installed.
+    environment.pop("PYTHONPATH", None)
+    environment.pop("HDF5_PLUGIN_PATH", None)
+
+    directory = work / "venv"
+    python = directory / "bin" / "python"
+    if not python.exists():
+        venv.create(directory, with_pip=True, clear=True)
+
+    def run(*command):
+        print("+", *command, flush=True)
+        subprocess.run([str(python), *map(str, command)], check=True, env=environment)
+
+    tests = source / "tests" / "python"
+    run("-m", "pip", "install", "--quiet", "-r", tests / "requirements.txt")
+    # With a build directory that stays; otherwise what `pip install .` does.
+    run(
+        "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", source,
+        "-C", f"build-dir={work / 'build'}",
+    )
+    run("-m", "pytest", "-q", "-p", "no:cacheprovider", tests, *arguments)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except subprocess.CalledProcessError as error:
+        sys.exit(error.returncode)
