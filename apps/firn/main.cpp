@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "commands.hpp"
 #include "failure.hpp"
@@ -32,7 +33,10 @@ int report_failure(ExitCode code, std::string message) {
 // CLI11 reports every misuse as an exception; ours is one line and where to look.
 int report_misuse(const CLI::App& program, const CLI::ParseError& error) {
   std::string hint = "firn help";
-  for (const CLI::App* command : program.get_subcommands()) hint += " " + command->get_name();
+  for (const CLI::App* command = &program; !command->get_subcommands().empty();) {
+    command = command->get_subcommands().front();
+    hint += " " + command->get_name();
+  }
   return report_failure(ExitCode::usage, fmt::format("{} (see '{}')", error.what(), hint));
 }
 
@@ -43,17 +47,19 @@ const CLI::App* find_command(const CLI::App& program, const std::string& name) {
   return nullptr;
 }
 
-int show_help(const CLI::App& program, const std::string& topic) {
-  if (topic.empty()) {
-    fmt::print("{}", program.help());
-    return 0;
+// `topic` names a command, or one within another: {"h5", "compress"}.
+int show_help(const CLI::App& program, const std::vector<std::string>& topic) {
+  const CLI::App* command = &program;
+  std::string above;  // the words before the last
+  for (const std::string& name : topic) {
+    above += (above.empty() ? "" : " ") + command->get_name();
+    command = find_command(*command, name);
+    if (command == nullptr) {
+      return report_failure(ExitCode::usage,
+                            fmt::format("there is no command '{}' (see 'firn help')", name));
+    }
   }
-  const CLI::App* command = find_command(program, topic);
-  if (command == nullptr) {
-    return report_failure(ExitCode::usage,
-                          fmt::format("there is no command '{}' (see 'firn help')", topic));
-  }
-  fmt::print("{}", command->help("firn"));
+  fmt::print("{}", command->help(above));
   return 0;
 }
 
@@ -76,7 +82,7 @@ int run(int argc, char** argv) {
 
   try {
     const std::string first = argc > 1 ? argv[1] : "";
-    if (first == "help") return show_help(program, argc > 2 ? argv[2] : "");
+    if (first == "help") return show_help(program, {argv + 2, argv + argc});
     if (!first.starts_with('-') && !first.empty() && find_command(program, first) == nullptr) {
       return report_failure(ExitCode::usage,
                             fmt::format("there is no command '{}': compress, decompress, info, "
@@ -91,10 +97,12 @@ int run(int argc, char** argv) {
     }
     return 0;
   } catch (const CLI::CallForHelp&) {
-    for (const CLI::App* command : program.get_subcommands()) {
-      return show_help(program, command->get_name());
+    std::vector<std::string> topic;
+    for (const CLI::App* command = &program; !command->get_subcommands().empty();) {
+      command = command->get_subcommands().front();
+      topic.push_back(command->get_name());
     }
-    return show_help(program, "");
+    return show_help(program, topic);
   } catch (const CLI::CallForVersion& version) {
     fmt::print("{}\n", version.what());
     return 0;
