@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/handover.hpp"
 #include "pipelines/workspace.hpp"
 
 namespace firn::pipelines {
@@ -24,7 +25,8 @@ class Workers {
   // 0: all cores, and never more: TBB complains aloud about threads that it cannot have.
   explicit Workers(int threads)
       : threads_(threads > 0 ? std::min(threads, all_cores()) : all_cores()),
-        workspaces_(static_cast<std::size_t>(threads_)) {}
+        workspaces_(static_cast<std::size_t>(threads_)),
+        handovers_(static_cast<std::size_t>(threads_)) {}
 
   int threads() const { return threads_; }
   // Chunks whose encoded bytes may wait to be written, at most.
@@ -46,17 +48,22 @@ class Workers {
       return;
     }
     std::atomic<bool> stop{false};
+    Handover begun, ended;
+    begun.publish();
     arena().execute([&] {
       tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count, 1),
                         [&](const tbb::blocked_range<std::uint64_t>& range) {
+                          begun.observe();
                           for (std::uint64_t i = range.begin(); i < range.end(); ++i) {
-                            if (stop.load(std::memory_order_relaxed)) return;
-                            if (!work(i, workspace(tbb::this_task_arena::current_thread_index()))) {
+                            if (stop.load(std::memory_order_relaxed)) break;
+                            if (!with_workspace([&](Workspace& mine) { return work(i, mine); })) {
                               stop.store(true, std::memory_order_relaxed);
                             }
                           }
+                          ended.publish();
                         });
     });
+    ended.observe();
   }
 
   // make(number, slot, workspace) in parallel, then take(number, slot) in order of the numbers;
@@ -66,37 +73,56 @@ class Workers {
     std::uint64_t next = 0;
     std::atomic<bool> stop{false};
     const std::size_t slot_count = slots();
+    Handover begun, numbered, made, taken;
+    begun.publish();
+    const auto number_next = [&](tbb::flow_control& control) -> std::uint64_t {
+      begun.observe();
+      const Turn turn(numbered);
+      if (next == count || stop.load(std::memory_order_relaxed)) {
+        control.stop();
+        return 0;
+      }
+      return next++;
+    };
+    const auto make_one = [&](std::uint64_t number) {
+      begun.observe();
+      taken.observe();
+      if (!stop.load(std::memory_order_relaxed)) {
+        with_workspace([&](Workspace& mine) {
+          make(number, static_cast<std::size_t>(number % slot_count), mine);
+          return true;
+        });
+      }
+      made.publish();
+      return number;
+    };
+    const auto take_one = [&](std::uint64_t number) {
+      made.observe();
+      const Turn turn(taken);
+      if (stop.load(std::memory_order_relaxed)) return;
+      if (!take(number, static_cast<std::size_t>(number % slot_count))) {
+        stop.store(true, std::memory_order_relaxed);
+      }
+    };
     arena().execute([&] {
       tbb::parallel_pipeline(
-          slot_count, tbb::make_filter<void, std::uint64_t>(
-                          tbb::filter_mode::serial_in_order,
-                          [&](tbb::flow_control& control) -> std::uint64_t {
-                            if (next == count || stop.load(std::memory_order_relaxed)) {
-                              control.stop();
-                              return 0;
-                            }
-                            return next++;
-                          }) &
-                          tbb::make_filter<std::uint64_t, std::uint64_t>(
-                              tbb::filter_mode::parallel,
-                              [&](std::uint64_t number) {
-                                if (!stop.load(std::memory_order_relaxed)) {
-                                  make(number, static_cast<std::size_t>(number % slot_count),
-                                       workspace(tbb::this_task_arena::current_thread_index()));
-                                }
-                                return number;
-                              }) &
-                          tbb::make_filter<std::uint64_t, void>(
-                              tbb::filter_mode::serial_in_order, [&](std::uint64_t number) {
-                                if (stop.load(std::memory_order_relaxed)) return;
-                                if (!take(number, static_cast<std::size_t>(number % slot_count))) {
-                                  stop.store(true, std::memory_order_relaxed);
-                                }
-                              }));
+          slot_count,
+          tbb::make_filter<void, std::uint64_t>(tbb::filter_mode::serial_in_order, number_next) &
+              tbb::make_filter<std::uint64_t, std::uint64_t>(tbb::filter_mode::parallel, make_one) &
+              tbb::make_filter<std::uint64_t, void>(tbb::filter_mode::serial_in_order, take_one));
     });
+    taken.observe();
   }
 
  private:
+  // body(workspace) with the workspace of the thread that runs it.
+  template <class Body>
+  bool with_workspace(Body body) {
+    const int thread = tbb::this_task_arena::current_thread_index();
+    const Turn turn(handovers_[static_cast<std::size_t>(thread)]);
+    return body(workspace(thread));
+  }
+
   tbb::task_arena& arena() {
     if (!arena_) arena_ = std::make_unique<tbb::task_arena>(threads_);
     return *arena_;
@@ -104,6 +130,7 @@ class Workers {
 
   int threads_;
   std::vector<std::unique_ptr<Workspace>> workspaces_;
+  std::vector<Handover> handovers_;  // of the workspaces
   std::unique_ptr<tbb::task_arena> arena_;
 };
 

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Speed of the Python package beside the C++ interface on an array of 64 MB, call by call.
+
+    compare_speed.py PATH/TO/cpp_api_speed [--rounds 15] [--threads 1]
+
+Calls alternate between the two, in processes that both stay; times are the best of all rounds.
+A ratio of 1 means that Python adds nothing. Build the C++ side with -DFIRN_BUILD_PYTHON=ON
+-DFIRN_BUILD_BENCHMARKS=ON.
+"""
+
+import argparse
+import subprocess
+import tempfile
+import time
+
+import numpy as np
+
+import firn
+
+SHAPE = (64, 512, 512)  # of floats: 67 MB
+REL = 1e-3
+
+
+def make_field():
+    z, y, x = np.meshgrid(*[np.linspace(0, 20, n) for n in SHAPE], indexing="ij", sparse=True)
+    noise = np.random.default_rng(0).standard_normal(SHAPE, np.float32)
+    return (np.sin(z) * np.cos(y) + np.sin(x + z) + 0.003 * noise).astype(np.float32)
+
+
+def seconds_of(call):
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("program")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    arguments = parser.parse_args()
+    field = make_field()
+    out = np.empty_like(field)
+    print(f"{'preset':<10}{'call':<26}{'C++':>12}{'Python':>12}{'Python / C++':>14}")
+    with tempfile.NamedTemporaryFile() as file:
+        field.tofile(file.name)
+        for preset in ("fast", "balanced", "small"):
+            options = {"rel": REL, "preset": preset, "threads": arguments.threads}
+            stream = firn.compress(field, **options)
+            calls = {
+                "compress": ("c", lambda: firn.compress(field, **options)),
+                "decompress": (
+                    "d", lambda: firn.decompress(stream, threads=arguments.threads)
+                ),
+                "decompress, kept memory": (
+                    "D", lambda: firn.decompress(stream, out=out, threads=arguments.threads)
+                ),
+            }
+            with subprocess.Popen(
+                [arguments.program, file.name, str(field.size), preset, str(REL),
+                 str(arguments.threads)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            ) as other:
+
+                def seconds_of_other(command):
+                    other.stdin.write(command + "\n")
+                    other.stdin.flush()
+                    return float(other.stdout.readline())
+
+                for name, (command, call) in calls.items():
+                    ours, theirs = [], []
+                    for _ in range(arguments.rounds):
+                        theirs.append(seconds_of_other(command))
+                        ours.append(seconds_of(call))
+                    speeds = [field.nbytes / 1e6 / min(times) for times in (theirs, ours)]
+                    print(
+                        f"{preset:<10}{name:<26}{speeds[0]:>7.0f} MB/s{speeds[1]:>7.0f} MB/s"
+                        f"{min(ours) / min(theirs):>14.3f}",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()

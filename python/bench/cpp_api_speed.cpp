@@ -1,0 +1,63 @@
+// The C++ side of compare_speed.py: reads commands, answers with the seconds of one call.
+//
+//     cpp_api_speed FILE COUNT PRESET REL THREADS
+//
+// FILE holds COUNT floats. "c" compresses as firn::compress does, "d" decompresses into memory
+// allocated for it, "C" and "D" the same with a Compressor or Decompressor and memory kept.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <firn/firn.hpp>
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 6) return 1;
+  const std::uint64_t count = std::strtoull(argv[2], nullptr, 10);
+  std::vector<float> values(count);
+  std::FILE* file = std::fopen(argv[1], "rb");
+  if (file == nullptr || std::fread(values.data(), sizeof(float), count, file) != count) return 1;
+  std::fclose(file);
+
+  firn::Options options;
+  options.bound = firn::Bound::rel(std::strtod(argv[4], nullptr));
+  options.preset = firn::parse_preset(argv[3]).value();
+  firn::Execution execution;
+  execution.threads = std::atoi(argv[5]);
+  const firn::Shape shape{64, 512, count / (64 * 512)};
+  const firn::ArrayView view = firn::view(values.data(), shape);
+  const firn::Buffer stream = firn::compress(view, options, execution).value();
+  std::vector<std::uint8_t> room(firn::worst_case_size(view.type, shape, options).value());
+  std::vector<float> out(count);
+  firn::Compressor compressor;
+  firn::Decompressor decompressor;
+
+  for (std::string command; std::cin >> command;) {
+    const auto start = std::chrono::steady_clock::now();
+    bool ok = false;
+    if (command == "c") {
+      ok = firn::compress(view, options, execution).ok();
+    } else if (command == "d") {
+      firn::Buffer fresh;
+      ok = fresh.resize(count * sizeof(float)) &&
+           firn::decompress(stream, {fresh.data(), view.type, shape, {}}, execution).ok();
+    } else if (command == "C") {
+      ok = compressor.compress_into(view, options, room, execution).ok();
+    } else if (command == "D") {
+      ok = decompressor.decompress(stream, firn::mutable_view(out.data(), shape), execution).ok();
+    }
+    const double seconds = seconds_since(start);
+    if (!ok) return 1;
+    std::cout << seconds << std::endl;
+  }
+  return 0;
+}

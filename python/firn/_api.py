@@ -1,0 +1,319 @@
+"""The functions on arrays and streams."""
+
+import numpy as np
+
+from . import _core, _indexing
+from ._arrays import as_input, check_output, is_plain
+from ._errors import BoundExceeded, InvalidArgument
+from ._types import ChunkInfo, Comparison, Damage, Info
+
+BOUND_KINDS = {"lossless": 0, "abs": 1, "rel": 2, "psnr": 3}
+
+
+def bound_of(abs, rel, psnr, lossless):
+    """(kind, value) of the one bound that is given."""
+    given = {"abs": abs, "rel": rel, "psnr": psnr, "lossless": lossless or None}
+    given = {name: value for name, value in given.items() if value is not None}
+    if len(given) != 1:
+        raise InvalidArgument(
+            "one bound is needed, abs=, rel=, psnr= or lossless=True, "
+            + (f"and {', '.join(given)} are given" if given else "and none is given")
+        )
+    ((name, value),) = given.items()
+    return name, 0.0 if name == "lossless" else float(value)
+
+
+def compress(
+    array,
+    *,
+    abs=None,
+    rel=None,
+    psnr=None,
+    lossless=False,
+    preset="balanced",
+    pipeline=None,
+    chunk=None,
+    fill=None,
+    threads=0,
+):
+    """Compress an array; every decoded value will be within the bound.
+
+    Parameters
+    ----------
+    array
+        float32 or float64 with 1 to 4 axes: a numpy array with any strides (a transposed or
+        sliced view is read where it is), or anything with Python's buffer protocol. Only an array
+        with swapped bytes or unaligned values is copied.
+    abs, rel, psnr, lossless
+        The bound, one of: largest absolute error; largest error as a fraction of the value range;
+        peak signal-to-noise ratio in decibels, met or exceeded; nothing lost at all. NaN,
+        infinities and fill values always return bit for bit.
+    preset
+        "fast", "balanced" or "small".
+    pipeline
+        What encodes, by its name ("lorenzo", "blockpack", ...), instead of the preset's choice.
+    chunk
+        Shape of the chunks, which are decoded one by one; chosen from the array's shape if None.
+    fill
+        A value that marks missing data: kept exactly and left out of the value range.
+    threads
+        0: all cores. The bytes are the same for any number.
+
+    Returns
+    -------
+    bytes
+        The stream; write it to a file with the ending .firn, or use firn.save.
+
+    Examples
+    --------
+    >>> field = np.linspace(0, 1, 1_000_000, dtype=np.float32).reshape(100, 100, 100)
+    >>> stream = firn.compress(field, abs=1e-4, preset="small")
+    >>> len(stream) < field.nbytes / 10
+    True
+    >>> stream == firn.compress(field, abs=1e-4, preset="small", threads=1)
+    True
+    """
+    return compress_array(
+        as_input(array),
+        bound_of(abs, rel, psnr, lossless),
+        preset=preset,
+        pipeline=pipeline,
+        chunk=chunk,
+        fill=fill,
+        threads=threads,
+    )
+
+
+def compress_array(array, bound, *, preset, pipeline, chunk, fill, threads):
+    """compress() of an array that as_input() made."""
+    kind, value = bound
+    if chunk is None:
+        chunk = ()
+    elif np.ndim(chunk) == 0:
+        chunk = (chunk,)
+    if any(extent < 1 for extent in chunk):
+        raise InvalidArgument(f"chunk {tuple(chunk)}: its extents must be positive")
+    return _core.compress(
+        array,
+        BOUND_KINDS[kind],
+        value,
+        preset,
+        pipeline,
+        [int(extent) for extent in chunk],
+        None if fill is None else float(fill),
+        threads,
+    )
+
+
+def decompress(buffer, *, out=None, threads=0):
+    """Decode a whole stream.
+
+    Parameters
+    ----------
+    buffer
+        The stream: bytes, bytearray, memoryview, mmap or any contiguous buffer.
+    out
+        An array of the stream's type and shape, with any strides, to write into.
+    threads
+        0: all cores.
+
+    Examples
+    --------
+    >>> stream = firn.compress(np.arange(12.0).reshape(3, 4), abs=0.01)
+    >>> firn.decompress(stream).shape
+    (3, 4)
+    >>> out = np.empty((3, 4))
+    >>> firn.decompress(stream, out=out) is out
+    True
+    """
+    if out is None:
+        about = _core.inspect(buffer)
+        out = np.empty(about["shape"], about["dtype"])
+        _core.decompress(buffer, out, threads)
+        return out
+    if is_plain(check_output(out)):
+        _core.decompress(buffer, out, threads)
+    else:
+        plain = np.empty(out.shape, out.dtype.newbyteorder("="))
+        _core.decompress(buffer, plain, threads)
+        out[...] = plain
+    return out
+
+
+def decompress_region(buffer, region, *, out=None, threads=0):
+    """Decode a part of a stream, reading only the chunks that it touches.
+
+    Parameters
+    ----------
+    buffer
+        The stream, as for decompress.
+    region
+        What would stand in brackets behind the decoded array (integers, slices, Ellipsis; numpy.s_
+        makes one), or a pair (origin, shape) of sequences.
+    out
+        An array of the part's shape and the stream's type to write into.
+
+    Examples
+    --------
+    >>> field = np.arange(1000.0).reshape(10, 10, 10)
+    >>> stream = firn.compress(field, lossless=True, chunk=(5, 5, 5))
+    >>> firn.decompress_region(stream, np.s_[3, 2:4, ::5])
+    array([[320., 325.],
+           [330., 335.]])
+    >>> firn.decompress_region(stream, ((9, 9, 0), (1, 1, 3)))
+    array([[[990., 991., 992.]]])
+    """
+    about = info(buffer)
+    if _is_box(region, len(about.shape)):
+        region = _slices_of_box(*region, about.shape)
+    if out is not None:
+        check_output(out)
+    return _indexing.read(buffer, about, region, threads, out)
+
+
+def _is_box(region, rank):
+    return (
+        isinstance(region, tuple)
+        and len(region) == 2
+        and all(isinstance(part, (tuple, list, np.ndarray)) for part in region)
+    )
+
+
+def _slices_of_box(origin, shape, extents):
+    inside = len(origin) == len(shape) == len(extents) and all(
+        0 <= first and 0 <= count and first + count <= extent
+        for first, count, extent in zip(origin, shape, extents)
+    )
+    if not inside:
+        raise InvalidArgument(
+            f"the box of shape {tuple(shape)} at {tuple(origin)} does not lie in the array of "
+            f"shape {extents}"
+        )
+    return tuple(slice(first, first + count) for first, count in zip(origin, shape))
+
+
+def info(buffer, *, chunks=False):
+    """What a stream says of itself, without decoding it.
+
+    With chunks=True, also how each chunk was encoded, in `.chunks`.
+
+    Examples
+    --------
+    >>> stream = firn.compress(np.arange(100, dtype=np.float32), rel=0.01)
+    >>> about = firn.info(stream)
+    >>> about.shape, about.dtype.name, about.bound, about.bound_value
+    ((100,), 'float32', 'rel', 0.01)
+    >>> about.max_abs_error <= about.bound_abs <= 0.01 * 99
+    True
+    """
+    about = _core.inspect(buffer)
+    about["dtype"] = np.dtype(about["dtype"])
+    if chunks:
+        about["chunks"] = tuple(ChunkInfo(**chunk) for chunk in _core.inspect_chunks(buffer))
+    return Info(**about)
+
+
+def verify(original, buffer, *, threads=0):
+    """Decode a stream and compare it with the original under the bound that it promises.
+
+    Returns a Comparison, or raises firn.BoundExceeded (whose `comparison` is one) when a value is
+    further from the original than that.
+
+    Examples
+    --------
+    >>> field = np.sin(np.arange(1000.0))
+    >>> comparison = firn.verify(field, firn.compress(field, abs=1e-3))
+    >>> comparison.max_abs_error <= 1e-3, comparison.violations
+    (True, 0)
+    """
+    original = as_input(original)
+    comparison = Comparison(**_core.verify(original, buffer, threads))
+    if comparison.violations:
+        at = tuple(int(i) for i in np.unravel_index(comparison.first_violation, original.shape))
+        error = BoundExceeded(
+            f"{comparison.violations} of {comparison.count} values are out of bound "
+            f"{info(buffer).bound_abs:g}, the first at {at}; the largest error is "
+            f"{comparison.max_abs_error:g}"
+        )
+        error.comparison = comparison
+        raise error
+    return comparison
+
+
+def salvage(buffer, *, threads=0):
+    """Decode what can be decoded of a damaged or cut stream.
+
+    Returns the array, NaN where a chunk is lost, and a list with a Damage for each such chunk.
+
+    Examples
+    --------
+    >>> stream = firn.compress(np.arange(1000.0), abs=1e-3, chunk=100)
+    >>> array, damages = firn.salvage(stream[: len(stream) // 2])
+    >>> len(damages) > 0 and bool(np.isnan(array[-1])) and not np.isnan(array[0])
+    True
+    """
+    about = _core.inspect(buffer)
+    out = np.empty(about["shape"], about["dtype"])
+    damages = _core.salvage(buffer, out, threads)
+    return out, [Damage(**damage) for damage in damages]
+
+
+def metrics(
+    original,
+    decoded,
+    *,
+    fill=None,
+    lags=10,
+    histogram_bins=64,
+    histogram_limit=0.0,
+    ssim=True,
+    gradient=True,
+    spectrum=True,
+    spectrum_values=1 << 24,
+    threads=0,
+):
+    """Measure how far a decoded array, or a stream's, is from the original.
+
+    NaN, infinite and `fill` values of the original are left out. docs/metrics.md defines each
+    measure. `ssim`, `gradient` and `spectrum` take most of the time and can be turned off.
+
+    Returns
+    -------
+    dict
+        count, excluded, excluded_different, broken, minimum, maximum, range, max_abs_error,
+        max_range_relative_error, max_pointwise_relative_error, zeros_changed, mean_error, rmse,
+        nrmse, psnr_db, ssim, error_autocorrelation, error_histogram, histogram_limit,
+        histogram_outside, gradient (a dict) and spectrum (a dict). Lists are numpy arrays; a
+        measure that does not exist for the array is None.
+
+    Examples
+    --------
+    >>> field = np.sin(np.arange(10_000.0) / 50).reshape(100, 100)
+    >>> measured = firn.metrics(field, firn.compress(field, rel=1e-3))
+    >>> measured["max_range_relative_error"] <= 1e-3, measured["ssim"] > 0.99
+    (True, True)
+    """
+    original = as_input(original)
+    if isinstance(decoded, (bytes, bytearray, memoryview)):
+        if fill is None:
+            fill = info(decoded).fill
+        decoded = decompress(decoded, threads=threads)
+    measured = _core.measure(
+        original,
+        as_input(decoded),
+        None if fill is None else float(fill),
+        lags,
+        histogram_bins,
+        histogram_limit,
+        ssim,
+        gradient,
+        spectrum,
+        spectrum_values,
+        threads,
+    )
+    measured["error_autocorrelation"] = np.array(measured["error_autocorrelation"], np.float64)
+    measured["error_histogram"] = np.array(measured["error_histogram"], np.uint64)
+    if measured["spectrum"] is not None:
+        for name in ("original", "decoded"):
+            measured["spectrum"][name] = np.array(measured["spectrum"][name], np.float64)
+    return measured

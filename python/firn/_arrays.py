@@ -1,0 +1,67 @@
+"""Anything array-like as what the extension takes: native, aligned floats of 1 to 4 axes."""
+
+import numpy as np
+
+from ._errors import InvalidArgument
+
+MAX_RANK = 4
+
+
+def _check_dtype(dtype):
+    if dtype.kind != "f" or dtype.itemsize not in (4, 8):
+        raise TypeError(
+            f"the array's type is {dtype}; Firn takes float32 and float64 "
+            "(array.astype(numpy.float32) makes one)"
+        )
+
+
+def is_plain(array):
+    """Whether the extension can use the array's memory as it is."""
+    return (
+        array.dtype.isnative
+        and array.flags.aligned
+        and all(stride % array.itemsize == 0 for stride in array.strides)
+    )
+
+
+def as_input(array, *, merge_axes=False):
+    """The array without a copy, unless its bytes are swapped or unaligned.
+
+    More than four axes are refused, as a stream cannot hold them, or, for callers that keep the
+    shape themselves, merged from the slowest on.
+    """
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            "a masked array: pass array.filled(value) and fill=value, so that masked values "
+            "come back as they are"
+        )
+    array = np.asarray(array)
+    _check_dtype(array.dtype)
+    if array.ndim == 0:
+        raise InvalidArgument(
+            "an array without axes (shape ()): Firn takes 1 to 4 axes; array.reshape(1) has one"
+        )
+    if array.ndim > MAX_RANK:
+        fastest = array.shape[1 - MAX_RANK :]
+        if not merge_axes:
+            raise InvalidArgument(
+                f"an array of {array.ndim} axes: Firn streams hold 1 to {MAX_RANK}; merge the "
+                f"slowest with array.reshape{(-1, *fastest)} and keep the shape "
+                f"{array.shape} beside the stream"
+            )
+        # Not -1: that cannot be found out when an extent is 0.
+        slowest = int(np.prod(array.shape[: 1 - MAX_RANK], dtype=np.int64))
+        array = array.reshape(slowest, *fastest)
+    if not is_plain(array):
+        array = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
+    return array
+
+
+def check_output(out):
+    """`out` if it is an array that can be written to."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be a numpy array, not {type(out).__name__}")
+    _check_dtype(out.dtype)
+    if not out.flags.writeable:
+        raise InvalidArgument("the array out is read-only")
+    return out
