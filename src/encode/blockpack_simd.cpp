@@ -437,8 +437,9 @@ template <int kPlanes>
 HWY_INLINE const uint8_t* read_planes(const uint8_t* in, int width, int dense, Planes& planes) {
   const Bytes d;
   const uint8_t* keep = kKeepPlanes.bytes[kMaxPlanes - dense];
+  uint8_t* const all = reinterpret_cast<uint8_t*>(planes.plane);
   for (size_t j = 0; j < kPlanes * kPlaneBytes; j += hn::Lanes(d)) {
-    hn::Store(hn::And(hn::LoadU(d, in + j), hn::Load(d, keep + j)), d, planes.plane[0] + j);
+    hn::Store(hn::And(hn::LoadU(d, in + j), hn::Load(d, keep + j)), d, all + j);
   }
   in += dense * kPlaneBytes;
   const int sparse = width - dense;
