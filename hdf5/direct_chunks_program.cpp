@@ -3,7 +3,10 @@
 //   direct_chunks_program write|read FILE DATASET VALUES THREADS [ORIGIN EXTENTS]
 //
 // VALUES is a raw file in this machine's byte order; ORIGIN and EXTENTS are comma lists. Prints
-// seconds, original and compressed bytes and the largest error. FILE's dataset exists already.
+// seconds, original and compressed bytes, the largest error, and the seconds until the file was on
+// the disk. FILE's dataset exists already.
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -52,15 +55,28 @@ int run(bool write, hid_t dataset, const char* path, int threads, const Box* box
     const auto status = firn::hdf5::read_chunks(dataset, values.data(), execution, box);
     if (!status) return complain(status.error().message);
   }
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const auto elapsed = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const double seconds = elapsed();
+  if (write) {
+    void* descriptor = nullptr;
+    const hid_t file = H5Iget_file_id(dataset);
+    if (H5Fget_vfd_handle(file, H5P_DEFAULT, &descriptor) < 0 ||
+        fsync(*static_cast<int*>(descriptor)) != 0) {
+      return complain("cannot sync");
+    }
+    H5Fclose(file);
+  }
+  const double synced_seconds = elapsed();
   if (!write && !std::ofstream(path, std::ios::binary)
                      .write(reinterpret_cast<const char*>(values.data()), bytes)) {
     return complain(std::string("cannot write ") + path);
   }
-  std::printf("%.6f %llu %llu %.17g\n", seconds,
+  std::printf("%.6f %llu %llu %.17g %.6f\n", seconds,
               static_cast<unsigned long long>(report.original_bytes),
-              static_cast<unsigned long long>(report.compressed_bytes), report.max_abs_error);
+              static_cast<unsigned long long>(report.compressed_bytes), report.max_abs_error,
+              synced_seconds);
   return 0;
 }
 

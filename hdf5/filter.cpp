@@ -135,7 +135,7 @@ bool describe_chunks(const Hdf5Calls& hdf5, hid_t creation, hid_t type,
 }
 
 herr_t describe_dataset(const Hdf5Calls& hdf5, hid_t creation, hid_t type) {
-  std::array<unsigned, 32> words{};
+  std::array<unsigned, kMaxParameterWords> words{};
   std::size_t count = words.size();
   unsigned flags = 0;
   if (hdf5.H5Pget_filter_by_id2(creation, FIRN_HDF5_FILTER_ID, &flags, &count, words.data(), 0,
@@ -316,7 +316,7 @@ const H5Z_class2_t kFilterClass = {
     FIRN_HDF5_FILTER_ID,
     1,
     1,
-    "firn: error-bounded lossy compression of floats",
+    "firn (plugin libh5z_firn)",
     firn_hdf5_can_apply,
     firn_hdf5_set_local,
     firn_hdf5_filter,

@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kStoredMark = 0x4649524e;  // "FIRN"
 constexpr unsigned kStoredVersion = 1;
 // Words before the extents.
-constexpr std::size_t kStoredHeadWords = 10;
+constexpr std::size_t kStoredHeadWords = 8;
 
 constexpr unsigned kTypeMask = 0xff;
 constexpr unsigned kBigEndianBit = 1u << 8;
@@ -96,14 +96,14 @@ Result<FilterParameters> parse_stored_form(std::span<const unsigned> words) {
                                                ": a newer plugin wrote the file"};
   }
   if (words.size() < kStoredHeadWords) return damaged;
-  // 2 kind, 3 preset, 4-5 bound, 6 pipeline, 7 type and flags, 8-9 fill, then high and low halves
+  // 2 kind, preset and pipeline, 3-4 bound, 5 type and flags, 6-7 fill, then the high and low half
   // of each extent.
-  Result<FilterRequest> request =
-      parse_request(words[2], words[3], from_words(words[4], words[5]), words[6]);
+  Result<FilterRequest> request = parse_request(words[2] & 0xff, words[2] >> 8 & 0xff,
+                                                from_words(words[3], words[4]), words[2] >> 16);
   if (!request) return request.error();
   FilterParameters parameters{*request, {}};
   ChunkLayout& layout = parameters.layout;
-  const unsigned flags = words[7];
+  const unsigned flags = words[5];
   const unsigned type = flags & kTypeMask;
   if (type != static_cast<unsigned>(Type::f32) && type != static_cast<unsigned>(Type::f64)) {
     return damaged;
@@ -111,7 +111,7 @@ Result<FilterParameters> parse_stored_form(std::span<const unsigned> words) {
   if ((flags & ~kKnownBits) != 0) return damaged;
   layout.type = static_cast<Type>(type);
   layout.big_endian = (flags & kBigEndianBit) != 0;
-  const double fill = from_words(words[8], words[9]);
+  const double fill = from_words(words[6], words[7]);
   if ((flags & kDatasetFillBit) != 0) layout.fill = fill;
   if ((flags & kUserFillBit) != 0) parameters.request.fill = fill;
   const std::size_t rank = (words.size() - kStoredHeadWords) / 2;
@@ -194,11 +194,11 @@ std::vector<unsigned> stored_parameters(const FilterParameters& parameters) {
   }
   std::vector<unsigned> words = {kStoredMark,
                                  kStoredVersion,
-                                 static_cast<unsigned>(request.bound.kind),
-                                 static_cast<unsigned>(request.preset),
+                                 static_cast<unsigned>(request.bound.kind) |
+                                     static_cast<unsigned>(request.preset) << 8 |
+                                     static_cast<unsigned>(request.pipeline) << 16,
                                  high_word(request.bound.value),
                                  low_word(request.bound.value),
-                                 static_cast<unsigned>(request.pipeline),
                                  flags,
                                  high_word(fill),
                                  low_word(fill)};

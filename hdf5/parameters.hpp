@@ -38,8 +38,8 @@ struct FilterParameters {
   Options options() const;
 };
 
-// Largest number of words that stored_parameters() returns.
-inline constexpr int kMaxParameterWords = 18;
+// Most words that stored_parameters() returns. More would not do: h5py reads no more than these.
+inline constexpr std::size_t kMaxParameterWords = 16;
 
 // Reads either form.
 Result<FilterParameters> parse_parameters(std::span<const unsigned> words);

@@ -16,7 +16,7 @@ extern "C" {
 /* From the range that HDF5 leaves to filters without a registered id (256 to 511). The only place
  * that says so: a registered id will replace it here. */
 #define FIRN_HDF5_FILTER_ID 478
-#define FIRN_HDF5_FILTER_NAME "firn"
+#define FIRN_HDF5_FILTER_NAME "firn (plugin libh5z_firn)"
 
 /* Numbers that firn_hdf5_parameters writes. */
 #define FIRN_HDF5_PARAMETER_COUNT 4
