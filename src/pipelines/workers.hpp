@@ -12,6 +12,12 @@
 #include <cstdint>
 #include <memory>
 #include <vector>
+#if defined(__SANITIZE_THREAD__)
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#endif
 
 #include "base/handover.hpp"
 #include "pipelines/workspace.hpp"
@@ -47,6 +53,9 @@ class Workers {
       }
       return;
     }
+#if defined(__SANITIZE_THREAD__)
+    return visible_for_each(count, work);
+#endif
     std::atomic<bool> stop{false};
     Handover begun, ended;
     begun.publish();
@@ -70,6 +79,9 @@ class Workers {
   // a slot is free again when its number has been taken. take stops the loop by returning false.
   template <class Make, class Take>
   void ordered(std::uint64_t count, Make make, Take take) {
+#if defined(__SANITIZE_THREAD__)
+    return visible_ordered(count, make, take);
+#endif
     std::uint64_t next = 0;
     std::atomic<bool> stop{false};
     const std::size_t slot_count = slots();
@@ -115,6 +127,73 @@ class Workers {
   }
 
  private:
+#if defined(__SANITIZE_THREAD__)
+  // The same loops on plain threads: ThreadSanitizer does not see how TBB's library synchronises,
+  // and would take all that goes through it for races.
+  template <class Body>
+  void on_all_threads(Body body) {
+    std::exception_ptr thrown;
+    std::mutex mutex;
+    const auto guarded = [&](int thread) {
+      try {
+        body(thread);
+      } catch (...) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        thrown = std::current_exception();
+      }
+    };
+    std::vector<std::thread> others;
+    for (int thread = 1; thread < threads_; ++thread) others.emplace_back(guarded, thread);
+    guarded(0);
+    for (std::thread& other : others) other.join();
+    if (thrown) std::rethrow_exception(thrown);
+  }
+
+  template <class Work>
+  void visible_for_each(std::uint64_t count, Work& work) {
+    std::atomic<std::uint64_t> next{0};
+    std::atomic<bool> stop{false};
+    on_all_threads([&](int thread) {
+      for (std::uint64_t i; !stop && (i = next++) < count;) {
+        if (!work(i, workspace(thread))) stop = true;
+      }
+    });
+  }
+
+  template <class Make, class Take>
+  void visible_ordered(std::uint64_t count, Make& make, Take& take) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::uint64_t next = 0, taken = 0;
+    bool stop = false;
+    on_all_threads([&](int thread) {
+      std::unique_lock<std::mutex> lock(mutex);
+      try {
+        while (!stop && next < count) {
+          const std::uint64_t number = next++;
+          const auto slot = static_cast<std::size_t>(number % slots());
+          changed.wait(lock, [&] { return stop || number < taken + slots(); });
+          if (stop) break;
+          lock.unlock();
+          make(number, slot, workspace(thread));
+          lock.lock();
+          changed.wait(lock, [&] { return stop || taken == number; });
+          if (stop) break;
+          if (!take(number, slot)) stop = true;
+          ++taken;
+          changed.notify_all();
+        }
+      } catch (...) {
+        if (!lock.owns_lock()) lock.lock();
+        stop = true;
+        changed.notify_all();
+        throw;
+      }
+      changed.notify_all();
+    });
+  }
+#endif
+
   // body(workspace) with the workspace of the thread that runs it.
   template <class Body>
   bool with_workspace(Body body) {
