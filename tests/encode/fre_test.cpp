@@ -291,7 +291,9 @@ TYPED_TEST(FreTargets, AgreeOnDamage) {
     std::vector<T> expected(count), decoded(count);
     const bool good = fre_kernels<T>(simd::Target::reference)
                           .decode(bytes, lengths, count, cut, {}, expected.data());
-    if (trial % 3 == 0) EXPECT_FALSE(good);
+    if (trial % 3 == 0) {
+      EXPECT_FALSE(good);
+    }
     for (const simd::Target target : simd::available_targets()) {
       SCOPED_TRACE(simd::name_of(target));
       EXPECT_EQ(fre_kernels<T>(target).decode(bytes, lengths, count, cut, {}, decoded.data()),
