@@ -196,7 +196,7 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
         outcome = QuantizeOutcome::needs_wide;
         return false;
       }
-      codes[i] = 0;
+      codes[i] = offset + i == 0 ? Q{0} : codes[static_cast<std::ptrdiff_t>(i) - 1];
       workspace.exact_map.set(offset + i);
       exact[result->exact_count++] = row[i];
       return true;

@@ -45,7 +45,8 @@ struct QuantizedChunk {
 enum class QuantizeOutcome { done, needs_wide, too_many_exact };
 
 // Quantises a chunk: values under an absolute bound, their logarithms under a point-wise one. Codes
-// of exact points are 0 until predict::Kernels::fill sets them.
+// of exact points are those before them, so that they do not mislead choose_orders, until
+// predict::Kernels::fill sets them.
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result);
