@@ -368,9 +368,9 @@ std::string describe_head(std::span<const std::uint8_t> payload, int rank) {
 #define FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                       \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
                                           QuantizedChunk<T, Q>*);
-#define FIRN_INSTANTIATE(T, Q)    \
-  FIRN_INSTANTIATE_QUANTIZE(T, Q) \
-  template void restore_chunk(const Q*, Q, const Parameters&, std::size_t, const Box<T>&,     \
+#define FIRN_INSTANTIATE(T, Q)                                                            \
+  FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                         \
+  template void restore_chunk(const Q*, Q, const Parameters&, std::size_t, const Box<T>&, \
                               Workspace&);
 FIRN_INSTANTIATE_QUANTIZE(float, std::int16_t)
 FIRN_INSTANTIATE_QUANTIZE(double, std::int16_t)

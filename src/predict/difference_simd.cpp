@@ -76,9 +76,8 @@ void difference_fast_axis(const Q* codes, size_t count, const size_t* slow_lag,
     before = slow;
   }
   for (; i < count; ++i) {
-    residuals[i] =
-        static_cast<Q>(static_cast<U>(combine_one<kSlow>(codes + i, slow_lag)) -
-                       static_cast<U>(combine_one<kSlow>(codes + i - 1, slow_lag)));
+    residuals[i] = static_cast<Q>(static_cast<U>(combine_one<kSlow>(codes + i, slow_lag)) -
+                                  static_cast<U>(combine_one<kSlow>(codes + i - 1, slow_lag)));
   }
 }
 #endif

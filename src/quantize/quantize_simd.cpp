@@ -257,8 +257,8 @@ RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T
     highest = hn::Max(highest, both);
     hn::StoreU(both, d, to);
   };
-  const size_t i = for_each_vector(
-      count, lanes, [&](size_t at) HWY_ATTR { step(values + at, codes + at); });
+  const size_t i =
+      for_each_vector(count, lanes, [&](size_t at) HWY_ATTR { step(values + at, codes + at); });
   if (i < count) {
     T padded[kMaxLanes];
     int16_t padded_codes[kMaxLanes];
