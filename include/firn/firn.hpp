@@ -258,6 +258,15 @@ struct Comparison {
   double psnr_db = 0;  // infinity when there is no error
 };
 
+// What a bound would give, judged by a sample of the array.
+struct Estimate {
+  Bound bound;
+  double bound_abs = 0;  // rel is taken of the sample's value range
+  double ratio = 0;
+  double psnr_db = 0;  // infinity when there is no error
+  std::uint64_t sampled_values = 0;
+};
+
 // Largest stream that compress can make of this shape with these options.
 FIRN_API Result<std::uint64_t> worst_case_size(Type type, const Shape& shape,
                                                const Options& options);
@@ -313,6 +322,11 @@ FIRN_API Status decompress(std::span<const std::uint8_t> stream, const MutableAr
                            const Execution& execution = {});
 FIRN_API Status decompress_region(std::span<const std::uint8_t> stream, const Region& region,
                                   const MutableArrayView& out, const Execution& execution = {});
+
+// Reads some 1 % of the array (64 Ki values at least) and tells what to expect of options.bound,
+// abs or rel. docs/measurements.md has how far off it is.
+FIRN_API Result<Estimate> estimate(const ArrayView& array, const Options& options,
+                                   const Execution& execution = {});
 
 // Reads the header and, if there is one, the index; decodes nothing. A few hundred bytes of a
 // longer stream are enough for the header's part.

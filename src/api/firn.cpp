@@ -9,6 +9,7 @@
 #include "base/simd_target.hpp"
 #include "engine/compare.hpp"
 #include "engine/compress.hpp"
+#include "engine/estimate.hpp"
 #include "engine/rate.hpp"
 #include "engine/reader.hpp"
 #include "pipelines/pipeline.hpp"
@@ -246,6 +247,15 @@ Status decompress(std::span<const std::uint8_t> stream, const MutableArrayView& 
 Status decompress_region(std::span<const std::uint8_t> stream, const Region& region,
                          const MutableArrayView& out, const Execution& execution) {
   return Decompressor().decompress_region(stream, region, out, execution);
+}
+
+Result<Estimate> estimate(const ArrayView& array, const Options& options,
+                          const Execution& execution) {
+  return guarded([&]() -> Result<Estimate> {
+    if (const Status status = check_threads(execution); !status) return status.error();
+    pipelines::Workers workers(execution.threads);
+    return engine::estimate(array, options, workers);
+  });
 }
 
 Result<Info> inspect(std::span<const std::uint8_t> bytes) {

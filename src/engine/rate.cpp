@@ -10,14 +10,18 @@
 namespace firn::engine {
 namespace {
 
-constexpr std::uint64_t kSampleShare = 24, kLeastSample = 16384, kBoxes = 4;
-// What a value takes more in a box that is a part of a chunk, about.
-constexpr double kBoxOverhead = 1.12;
+constexpr std::uint64_t kSampleShare = 24, kLeastSample = 16384;
+constexpr std::uint64_t kBoxValues = 8192, kFewestBoxes = 4, kMostBoxes = 64;
 // The sizes that hold a ratio, of what it asks for, and the size that is aimed at.
 constexpr double kLeast = 0.99, kMost = 1.004, kAim = 0.998;
 constexpr int kMaxAttempts = 3;
 
 }  // namespace
+
+std::uint64_t spread(std::uint64_t i, std::uint64_t count) {
+  const std::uint64_t turn = (i + 1) * 2654435769u & 0xFFFFFFFFu;  // of the golden ratio
+  return (turn * (count & 0xFFFFFFFFu) >> 32) + turn * (count >> 32);
+}
 
 std::vector<Region> sample_regions(const Shape& shape, const Shape& chunk, std::uint64_t values) {
   const Grid grid(shape, chunk);
@@ -27,28 +31,28 @@ std::vector<Region> sample_regions(const Shape& shape, const Shape& chunk, std::
     for (std::uint64_t i = 0; i < grid.count(); ++i) regions.push_back(grid.region(i));
     return regions;
   }
-  if (count * kBoxes <= values) {
+  const std::uint64_t boxes = std::clamp(values / kBoxValues, kFewestBoxes, kMostBoxes);
+  if (count * boxes <= values) {
     const std::uint64_t wanted = (values + count - 1) / count;
     for (std::uint64_t i = 0; i < wanted; ++i) {
-      regions.push_back(grid.region((2 * i + 1) * grid.count() / (2 * wanted)));
+      regions.push_back(grid.region(spread(i, grid.count())));
     }
     return regions;
   }
   Shape box = chunk;
-  while (box.count() * kBoxes > values) {
+  while (box.count() * boxes > values) {
     auto* const end = box.extents.begin() + box.rank;
     auto* const longest = std::max_element(box.extents.begin(), end);
     if (*longest == 1) break;
     *longest = (*longest + 1) / 2;
   }
-  for (std::uint64_t i = 0; i < kBoxes; ++i) {
-    const Region within = grid.region((2 * i + 1) * grid.count() / (2 * kBoxes));
+  for (std::uint64_t i = 0; i < boxes; ++i) {
+    const Region within = grid.region(spread(i, grid.count()));
     Region region = within;
     for (int k = 0; k < box.rank; ++k) {
       region.shape.extents[k] = std::min(box.extents[k], within.shape.extents[k]);
-      // Along a diagonal, so that several boxes of one chunk lie apart.
-      region.origin[k] +=
-          (within.shape.extents[k] - region.shape.extents[k]) * (2 * i + 1) / (2 * kBoxes);
+      const std::uint64_t room = within.shape.extents[k] - region.shape.extents[k];
+      region.origin[k] += spread(3 * i + static_cast<std::uint64_t>(k), room + 1);
     }
     regions.push_back(region);
   }
