@@ -325,8 +325,8 @@ struct StreamReader::State {
   // Decodes the next part, if all of it is there.
   Status next_part(const Execution& execution) {
     for (;;) {
-      if (bytes.empty()) return std::monostate{};
-      if (bytes.size() >= 8 && load_le<std::uint32_t>(bytes.data()) == format::kDirectoryMagic) {
+      if (bytes.size() < 8) return std::monostate{};
+      if (load_le<std::uint32_t>(bytes.data()) == format::kDirectoryMagic) {
         const std::size_t size = load_le<std::uint32_t>(bytes.data() + 4);
         if (bytes.size() < size) return std::monostate{};
         drop(size);

@@ -146,6 +146,9 @@ double RateSearch::next_guess(const std::optional<Point>& below, const std::opti
 }
 
 Result<double> RateSearch::first() {
+  if (const auto checked = plan::check_options(array_.type, array_.shape, options_); !checked) {
+    return checked.error();
+  }
   auto plan = plan_for_bound(array_, options_, 0, workers_);
   if (!plan) return plan.error();
   const std::uint64_t count = array_.shape.count();
