@@ -54,16 +54,22 @@ bool read_index(std::span<const std::uint8_t> stream, std::size_t header_bytes,
   return offset == begin && in.remaining() == 0;
 }
 
-// Where the index at the start of `bytes` ends; 0 when it is not all there.
-std::uint64_t index_end(std::span<const std::uint8_t> bytes, std::uint64_t chunks) {
+// Where the index at the start of `bytes` ends; 0 when it is not all there, or damaged.
+std::uint64_t index_end(std::span<const std::uint8_t> bytes, const Header& header,
+                        std::uint64_t chunks) {
   ByteReader in(bytes);
   if (in.read<std::uint8_t>() != format::kIndexTag || in.read_varint() != chunks) return 0;
   for (std::uint64_t i = 0; i < chunks && in.ok(); ++i) {
     in.read_varint();
     in.read<std::uint16_t>();
   }
-  in.read_bytes(format::kChecksumBytes + format::kFooterBytes);
-  return in.ok() ? in.position() : 0;
+  const auto body = bytes.first(in.position());
+  const std::uint32_t sum = in.read<std::uint32_t>();
+  const std::uint32_t size = in.read<std::uint32_t>();
+  const bool sound = in.read<std::uint32_t>() == format::kFooterMagic && in.ok() &&
+                     size == body.size() + format::kChecksumBytes &&
+                     sum == checksum(body, record_seed(header, kIndexNumber));
+  return sound ? in.position() : 0;
 }
 
 }  // namespace
@@ -132,7 +138,7 @@ void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes
     offset += size;
   }
   if (table->entries.size() != chunks) return;
-  const std::uint64_t index = chunks > 1 ? index_end(stream.subspan(offset), chunks) : 0;
+  const std::uint64_t index = chunks > 1 ? index_end(stream.subspan(offset), header, chunks) : 0;
   if (chunks <= 1 || index != 0) table->end = offset + index;
 }
 
