@@ -86,12 +86,14 @@ struct Pass {
 };
 
 // visit(row pointer, length, stride) over every row of every piece; partial results per piece are
-// combined in order by the caller, so that sums do not depend on the threads.
+// combined in order by the caller, so that sums do not depend on the threads. The last piece comes
+// first: chunks are compressed from the array's start, which the caches then still hold.
 template <class T, class Visit>
 void for_each_row(const ArrayView& array, pipelines::Workers& workers, Visit visit) {
   const Pass<T> pass(array);
   const Grid grid = pass.grid();
-  workers.for_each(grid.count(), [&](std::uint64_t number, pipelines::Workspace& workspace) {
+  workers.for_each(grid.count(), [&](std::uint64_t turn, pipelines::Workspace& workspace) {
+    const std::uint64_t number = grid.count() - 1 - turn;
     const Box<const T> box(static_cast<const T*>(array.data), pass.strides, grid.region(number));
     return box.for_each_row([&](const T* row, std::size_t) {
       visit(number, workspace, row, box.row_length(), box.row_stride());
