@@ -36,7 +36,7 @@ from ._errors import (
 )
 from ._files import File, load, open, save
 from ._hdf5 import hdf5, hdf5_plugin_path
-from ._types import ChunkInfo, Comparison, Damage, Info
+from ._types import ChunkInfo, Comparison, Damage, Gradient, Info, Metrics, Spectrum
 
 __version__ = version()
 
@@ -51,11 +51,14 @@ __all__ = [
     "Error",
     "ErrorCode",
     "File",
+    "Gradient",
     "Info",
     "InvalidArgument",
+    "Metrics",
     "NewerVersion",
     "NotFirn",
     "OutOfMemory",
+    "Spectrum",
     "Truncated",
     "Unsupported",
     "compress",

@@ -1,41 +1,54 @@
 """The functions on arrays and streams."""
 
+from __future__ import annotations
+
+from typing import Any, SupportsFloat, SupportsIndex, Union
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import _core, _indexing
-from ._arrays import as_input, check_output, is_plain
+from ._arrays import AnyArray, as_input, check_output, is_plain
 from ._errors import BoundExceeded, InvalidArgument
-from ._types import ChunkInfo, Comparison, Damage, Info
+from ._types import ChunkInfo, Comparison, Damage, Gradient, Info, Metrics, Spectrum
 
-BOUND_KINDS = {"lossless": 0, "abs": 1, "rel": 2, "psnr": 3}
+# bytes, bytearray, memoryview, mmap, arrays: anything contiguous with the buffer protocol.
+Buffer = Any
+# A kind of bound and its value.
+Bound = tuple[str, float]
+ChunkShape = Union[SupportsIndex, tuple[SupportsIndex, ...], list[SupportsIndex]]
 
 
-def bound_of(abs, rel, psnr, lossless):
-    """(kind, value) of the one bound that is given."""
-    given = {"abs": abs, "rel": rel, "psnr": psnr, "lossless": lossless or None}
-    given = {name: value for name, value in given.items() if value is not None}
+def bound_of(
+    abs: SupportsFloat | None,
+    rel: SupportsFloat | None,
+    psnr: SupportsFloat | None,
+    lossless: bool,
+) -> Bound:
+    """The one bound that is given."""
+    choices = {"abs": abs, "rel": rel, "psnr": psnr, "lossless": 0.0 if lossless else None}
+    given = {name: float(value) for name, value in choices.items() if value is not None}
     if len(given) != 1:
         raise InvalidArgument(
             "one bound is needed, abs=, rel=, psnr= or lossless=True, "
             + (f"and {', '.join(given)} are given" if given else "and none is given")
         )
-    ((name, value),) = given.items()
-    return name, 0.0 if name == "lossless" else float(value)
+    return next(iter(given.items()))
 
 
 def compress(
-    array,
+    array: ArrayLike,
     *,
-    abs=None,
-    rel=None,
-    psnr=None,
-    lossless=False,
-    preset="balanced",
-    pipeline=None,
-    chunk=None,
-    fill=None,
-    threads=0,
-):
+    abs: SupportsFloat | None = None,
+    rel: SupportsFloat | None = None,
+    psnr: SupportsFloat | None = None,
+    lossless: bool = False,
+    preset: str = "balanced",
+    pipeline: str | None = None,
+    chunk: ChunkShape | None = None,
+    fill: SupportsFloat | None = None,
+    threads: int = 0,
+) -> bytes:
     """Compress an array; every decoded value will be within the bound.
 
     Parameters
@@ -84,28 +97,26 @@ def compress(
     )
 
 
-def compress_array(array, bound, *, preset, pipeline, chunk, fill, threads):
+def compress_array(
+    array: AnyArray,
+    bound: Bound,
+    *,
+    preset: str,
+    pipeline: str | None,
+    chunk: ChunkShape | None,
+    fill: SupportsFloat | None,
+    threads: int,
+) -> bytes:
     """compress() of an array that as_input() made."""
-    kind, value = bound
-    if chunk is None:
-        chunk = ()
-    elif np.ndim(chunk) == 0:
-        chunk = (chunk,)
-    if any(extent < 1 for extent in chunk):
-        raise InvalidArgument(f"chunk {tuple(chunk)}: its extents must be positive")
+    extents = [] if chunk is None else [int(extent) for extent in np.atleast_1d(chunk)]
+    if any(extent < 1 for extent in extents):
+        raise InvalidArgument(f"chunk {tuple(extents)}: its extents must be positive")
     return _core.compress(
-        array,
-        BOUND_KINDS[kind],
-        value,
-        preset,
-        pipeline,
-        [int(extent) for extent in chunk],
-        None if fill is None else float(fill),
-        threads,
+        array, *bound, preset, pipeline, extents, None if fill is None else float(fill), threads
     )
 
 
-def decompress(buffer, *, out=None, threads=0):
+def decompress(buffer: Buffer, *, out: AnyArray | None = None, threads: int = 0) -> AnyArray:
     """Decode a whole stream.
 
     Parameters
@@ -140,7 +151,9 @@ def decompress(buffer, *, out=None, threads=0):
     return out
 
 
-def decompress_region(buffer, region, *, out=None, threads=0):
+def decompress_region(
+    buffer: Buffer, region: Any, *, out: AnyArray | None = None, threads: int = 0
+) -> Any:
     """Decode a part of a stream, reading only the chunks that it touches.
 
     Parameters
@@ -164,14 +177,25 @@ def decompress_region(buffer, region, *, out=None, threads=0):
     array([[[990., 991., 992.]]])
     """
     about = info(buffer)
-    if _is_box(region, len(about.shape)):
+    if _is_box(region):
         region = _slices_of_box(*region, about.shape)
     if out is not None:
         check_output(out)
-    return _indexing.read(buffer, about, region, threads, out)
+    return read_stream(buffer, about, region, threads, out)
 
 
-def _is_box(region, rank):
+def read_stream(
+    buffer: Buffer, about: Info, key: Any, threads: int, out: AnyArray | None = None
+) -> Any:
+    """decompress_region() of a stream that is known."""
+
+    def decode_box(origin: Any, target: AnyArray) -> None:
+        _core.decompress_region(buffer, origin, target, threads)
+
+    return _indexing.read(decode_box, about.shape, about.dtype, about.chunk, key, out)
+
+
+def _is_box(region: Any) -> bool:
     return (
         isinstance(region, tuple)
         and len(region) == 2
@@ -179,7 +203,7 @@ def _is_box(region, rank):
     )
 
 
-def _slices_of_box(origin, shape, extents):
+def _slices_of_box(origin: Any, shape: Any, extents: tuple[int, ...]) -> tuple[slice, ...]:
     inside = len(origin) == len(shape) == len(extents) and all(
         0 <= first and 0 <= count and first + count <= extent
         for first, count, extent in zip(origin, shape, extents)
@@ -192,7 +216,7 @@ def _slices_of_box(origin, shape, extents):
     return tuple(slice(first, first + count) for first, count in zip(origin, shape))
 
 
-def info(buffer, *, chunks=False):
+def info(buffer: Buffer, *, chunks: bool = False) -> Info:
     """What a stream says of itself, without decoding it.
 
     With chunks=True, also how each chunk was encoded, in `.chunks`.
@@ -213,7 +237,7 @@ def info(buffer, *, chunks=False):
     return Info(**about)
 
 
-def verify(original, buffer, *, threads=0):
+def verify(original: ArrayLike, buffer: Buffer, *, threads: int = 0) -> Comparison:
     """Decode a stream and compare it with the original under the bound that it promises.
 
     Returns a Comparison, or raises firn.BoundExceeded (whose `comparison` is one) when a value is
@@ -226,10 +250,10 @@ def verify(original, buffer, *, threads=0):
     >>> comparison.max_abs_error <= 1e-3, comparison.violations
     (True, 0)
     """
-    original = as_input(original)
-    comparison = Comparison(**_core.verify(original, buffer, threads))
-    if comparison.violations:
-        at = tuple(int(i) for i in np.unravel_index(comparison.first_violation, original.shape))
+    array = as_input(original)
+    comparison = Comparison(**_core.verify(array, buffer, threads))
+    if comparison.first_violation is not None:
+        at = tuple(int(i) for i in np.unravel_index(comparison.first_violation, array.shape))
         error = BoundExceeded(
             f"{comparison.violations} of {comparison.count} values are out of bound "
             f"{info(buffer).bound_abs:g}, the first at {at}; the largest error is "
@@ -240,7 +264,7 @@ def verify(original, buffer, *, threads=0):
     return comparison
 
 
-def salvage(buffer, *, threads=0):
+def salvage(buffer: Buffer, *, threads: int = 0) -> tuple[AnyArray, list[Damage]]:
     """Decode what can be decoded of a damaged or cut stream.
 
     Returns the array, NaN where a chunk is lost, and a list with a Damage for each such chunk.
@@ -259,47 +283,37 @@ def salvage(buffer, *, threads=0):
 
 
 def metrics(
-    original,
-    decoded,
+    original: ArrayLike,
+    decoded: ArrayLike | Buffer,
     *,
-    fill=None,
-    lags=10,
-    histogram_bins=64,
-    histogram_limit=0.0,
-    ssim=True,
-    gradient=True,
-    spectrum=True,
-    spectrum_values=1 << 24,
-    threads=0,
-):
+    fill: SupportsFloat | None = None,
+    lags: int = 10,
+    histogram_bins: int = 64,
+    histogram_limit: float = 0.0,
+    ssim: bool = True,
+    gradient: bool = True,
+    spectrum: bool = True,
+    spectrum_values: int = 1 << 24,
+    threads: int = 0,
+) -> Metrics:
     """Measure how far a decoded array, or a stream's, is from the original.
 
     NaN, infinite and `fill` values of the original are left out. docs/metrics.md defines each
     measure. `ssim`, `gradient` and `spectrum` take most of the time and can be turned off.
 
-    Returns
-    -------
-    dict
-        count, excluded, excluded_different, broken, minimum, maximum, range, max_abs_error,
-        max_range_relative_error, max_pointwise_relative_error, zeros_changed, mean_error, rmse,
-        nrmse, psnr_db, ssim, error_autocorrelation, error_histogram, histogram_limit,
-        histogram_outside, gradient (a dict) and spectrum (a dict). Lists are numpy arrays; a
-        measure that does not exist for the array is None.
-
     Examples
     --------
     >>> field = np.sin(np.arange(10_000.0) / 50).reshape(100, 100)
     >>> measured = firn.metrics(field, firn.compress(field, rel=1e-3))
-    >>> measured["max_range_relative_error"] <= 1e-3, measured["ssim"] > 0.99
+    >>> measured.max_range_relative_error <= 1e-3, measured.ssim > 0.99
     (True, True)
     """
-    original = as_input(original)
     if isinstance(decoded, (bytes, bytearray, memoryview)):
         if fill is None:
             fill = info(decoded).fill
         decoded = decompress(decoded, threads=threads)
     measured = _core.measure(
-        original,
+        as_input(original),
         as_input(decoded),
         None if fill is None else float(fill),
         lags,
@@ -313,7 +327,10 @@ def metrics(
     )
     measured["error_autocorrelation"] = np.array(measured["error_autocorrelation"], np.float64)
     measured["error_histogram"] = np.array(measured["error_histogram"], np.uint64)
+    if measured["gradient"] is not None:
+        measured["gradient"] = Gradient(**measured["gradient"])
     if measured["spectrum"] is not None:
         for name in ("original", "decoded"):
             measured["spectrum"][name] = np.array(measured["spectrum"][name], np.float64)
-    return measured
+        measured["spectrum"] = Spectrum(**measured["spectrum"])
+    return Metrics(**measured)

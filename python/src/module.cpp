@@ -81,11 +81,19 @@ firn::Execution execution_of(int threads) {
   return execution;
 }
 
-firn::Options options_of(int bound, double bound_value, const std::string& preset,
+firn::Bound bound_of(const std::string& name, double value) {
+  using enum firn::BoundKind;
+  for (const firn::BoundKind kind : {lossless, abs, rel, psnr}) {
+    if (name == firn::name_of(kind)) return {kind, value};
+  }
+  throw nb::value_error(("no bound " + name).c_str());
+}
+
+firn::Options options_of(const std::string& bound, double bound_value, const std::string& preset,
                          const std::optional<std::string>& pipeline,
                          const std::vector<std::uint64_t>& chunk, std::optional<double> fill) {
   firn::Options options;
-  options.bound = {static_cast<firn::BoundKind>(bound), bound_value};
+  options.bound = bound_of(bound, bound_value);
   options.preset = value_or_raise(firn::parse_preset(preset));
   if (pipeline) options.pipeline = value_or_raise(firn::parse_pipeline(*pipeline));
   options.chunk.rank = static_cast<int>(chunk.size());
@@ -95,8 +103,8 @@ firn::Options options_of(int bound, double bound_value, const std::string& prese
   return options;
 }
 
-nb::object compress(nb::handle array, int bound, double bound_value, const std::string& preset,
-                    const std::optional<std::string>& pipeline,
+nb::object compress(nb::handle array, const std::string& bound, double bound_value,
+                    const std::string& preset, const std::optional<std::string>& pipeline,
                     const std::vector<std::uint64_t>& chunk, std::optional<double> fill,
                     int threads) {
   const Array input(array);
@@ -213,17 +221,28 @@ nb::dict measure(nb::handle original, nb::handle decoded, std::optional<double> 
   return to_dict(value_or_raise(std::move(result)));
 }
 
-// Raises when one is not known.
-void check_names(const std::string& preset, const std::optional<std::string>& pipeline) {
-  options_of(0, 0, preset, pipeline, {}, {});
+// Raises what compress() would raise for any array.
+void check_options(const std::string& bound, double bound_value, const std::string& preset,
+                   const std::optional<std::string>& pipeline, std::optional<double> fill) {
+  value_or_raise(firn::worst_case_size(
+      firn::Type::f64, {1}, options_of(bound, bound_value, preset, pipeline, {}, fill)));
 }
 
-std::vector<unsigned> hdf5_parameters(int bound, double bound_value, const std::string& preset) {
-  std::vector<unsigned> parameters(FIRN_HDF5_PARAMETER_COUNT);
-  firn_hdf5_parameters({static_cast<firn_bound>(bound), bound_value},
-                       static_cast<firn_preset>(value_or_raise(firn::parse_preset(preset))),
-                       parameters.data());
-  return parameters;
+// The numbers that a user gives to the HDF5 filter.
+std::vector<unsigned> hdf5_parameters(const std::string& bound, double bound_value,
+                                      const std::string& preset,
+                                      const std::optional<std::string>& pipeline,
+                                      std::optional<double> fill) {
+  const firn::Options options = options_of(bound, bound_value, preset, pipeline, {}, fill);
+  check_options(bound, bound_value, preset, pipeline, fill);
+  return firn::hdf5::user_parameters(
+      {options.bound, options.preset, options.pipeline, options.fill});
+}
+
+// What the numbers that the HDF5 filter stores with a dataset say; none when they are a user's.
+nb::object hdf5_chunks(const std::vector<unsigned>& words) {
+  const auto parameters = value_or_raise(firn::hdf5::parse_parameters(words));
+  return parameters.stored() ? nb::object(to_dict(parameters)) : nb::none();
 }
 
 // Raises firn._errors.error_of(code, message).
@@ -254,8 +273,11 @@ NB_MODULE(_core, module) {
   module.def("measure", &measure, "original"_a, "decoded"_a, "fill"_a.none(), "lags"_a,
              "histogram_bins"_a, "histogram_limit"_a, "ssim"_a, "gradient"_a, "spectrum"_a,
              "spectrum_values"_a, "threads"_a);
-  module.def("check_names", &check_names, "preset"_a, "pipeline"_a.none());
-  module.def("hdf5_parameters", &hdf5_parameters, "bound"_a, "bound_value"_a, "preset"_a);
+  module.def("check_options", &check_options, "bound"_a, "bound_value"_a, "preset"_a,
+             "pipeline"_a.none(), "fill"_a.none());
+  module.def("hdf5_parameters", &hdf5_parameters, "bound"_a, "bound_value"_a, "preset"_a,
+             "pipeline"_a.none(), "fill"_a.none());
+  module.def("hdf5_chunks", &hdf5_chunks, "words"_a);
   module.attr("hdf5_filter_id") = FIRN_HDF5_FILTER_ID;
   module.def("version", &firn::version);
   module.def("simd_target", &firn::simd_target);

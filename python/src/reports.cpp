@@ -130,4 +130,16 @@ nb::dict to_dict(const firn::Metrics& metrics) {
   return dict;
 }
 
+// The shape of a chunk as Firn sees it, and the arguments of compress().
+nb::dict to_dict(const firn::hdf5::FilterParameters& parameters) {
+  const firn::Options options = parameters.options();
+  nb::dict dict;
+  dict["shape"] = tuple_of(parameters.layout.shape);
+  dict["bound"] = nb::make_tuple(firn::name_of(options.bound.kind), options.bound.value);
+  dict["preset"] = firn::name_of(options.preset);
+  dict["pipeline"] = firn::name_of(options.pipeline);
+  dict["fill"] = number_or_none(options.fill);
+  return dict;
+}
+
 }  // namespace firn_python
