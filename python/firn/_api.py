@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, SupportsFloat, SupportsIndex, Union
 
 import numpy as np
@@ -16,7 +17,7 @@ from ._types import ChunkInfo, Comparison, Damage, Gradient, Info, Metrics, Spec
 Buffer = Any
 # A kind of bound and its value.
 Bound = tuple[str, float]
-ChunkShape = Union[SupportsIndex, tuple[SupportsIndex, ...], list[SupportsIndex]]
+ChunkShape = Union[SupportsIndex, Iterable[SupportsIndex]]
 
 
 def bound_of(
@@ -108,7 +109,9 @@ def compress_array(
     threads: int,
 ) -> bytes:
     """compress() of an array that as_input() made."""
-    extents = [] if chunk is None else [int(extent) for extent in np.atleast_1d(chunk)]
+    extents: list[int] = []
+    if chunk is not None:
+        extents = [int(extent) for extent in (chunk if isinstance(chunk, Iterable) else (chunk,))]
     if any(extent < 1 for extent in extents):
         raise InvalidArgument(f"chunk {tuple(extents)}: its extents must be positive")
     return _core.compress(
@@ -178,7 +181,8 @@ def decompress_region(
     """
     about = info(buffer)
     if _is_box(region):
-        region = _slices_of_box(*region, about.shape)
+        origin, shape = region
+        region = _slices_of_box(origin, shape, about.shape)
     if out is not None:
         check_output(out)
     return read_stream(buffer, about, region, threads, out)

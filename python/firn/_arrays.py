@@ -42,26 +42,26 @@ def as_input(array: Any, *, merge_axes: bool = False) -> AnyArray:
             "a masked array: pass array.filled(value) and fill=value, so that masked values "
             "come back as they are"
         )
-    array = np.asarray(array)
-    check_dtype(array.dtype)
-    if array.ndim == 0:
+    values: AnyArray = np.asarray(array)
+    check_dtype(values.dtype)
+    if values.ndim == 0:
         raise InvalidArgument(
             "an array without axes (shape ()): Firn takes 1 to 4 axes; array.reshape(1) has one"
         )
-    if array.ndim > MAX_RANK:
-        fastest = array.shape[1 - MAX_RANK :]
+    if values.ndim > MAX_RANK:
+        fastest = values.shape[1 - MAX_RANK :]
         if not merge_axes:
             raise InvalidArgument(
-                f"an array of {array.ndim} axes: Firn streams hold 1 to {MAX_RANK}; merge the "
+                f"an array of {values.ndim} axes: Firn streams hold 1 to {MAX_RANK}; merge the "
                 f"slowest with array.reshape{(-1, *fastest)} and keep the shape "
-                f"{array.shape} beside the stream"
+                f"{values.shape} beside the stream"
             )
         # Not -1: that cannot be found out when an extent is 0.
-        slowest = int(np.prod(array.shape[: 1 - MAX_RANK], dtype=np.int64))
-        array = array.reshape(slowest, *fastest)
-    if not is_plain(array):
-        array = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
-    return array
+        slowest = int(np.prod(values.shape[: 1 - MAX_RANK], dtype=np.int64))
+        values = values.reshape(slowest, *fastest)
+    if not is_plain(values):
+        values = values.astype(values.dtype.newbyteorder("="), order="C", copy=True)
+    return values
 
 
 def check_output(out: Any) -> AnyArray:

@@ -224,8 +224,8 @@ nb::dict measure(nb::handle original, nb::handle decoded, std::optional<double> 
 // Raises what compress() would raise for any array.
 void check_options(const std::string& bound, double bound_value, const std::string& preset,
                    const std::optional<std::string>& pipeline, std::optional<double> fill) {
-  value_or_raise(firn::worst_case_size(
-      firn::Type::f64, {1}, options_of(bound, bound_value, preset, pipeline, {}, fill)));
+  value_or_raise(firn::worst_case_size(firn::Type::f64, {1},
+                                       options_of(bound, bound_value, preset, pipeline, {}, fill)));
 }
 
 // The numbers that a user gives to the HDF5 filter.
