@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, SupportsFloat, SupportsIndex, Union
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,30 +10,14 @@ from numpy.typing import ArrayLike
 from . import _core, _indexing
 from ._arrays import AnyArray, as_input, check_output, is_plain
 from ._errors import BoundExceeded, InvalidArgument
-from ._types import ChunkInfo, Comparison, Damage, Gradient, Info, Metrics, Spectrum
+from ._options import ChunkShape, Options, make_options
+from ._types import ChunkInfo, Comparison, Damage, Estimate, Gradient, Info, Metrics, Spectrum
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 # bytes, bytearray, memoryview, mmap, arrays: anything contiguous with the buffer protocol.
 Buffer = Any
-# A kind of bound and its value.
-Bound = tuple[str, float]
-ChunkShape = Union[SupportsIndex, Iterable[SupportsIndex]]
-
-
-def bound_of(
-    abs: SupportsFloat | None,
-    rel: SupportsFloat | None,
-    psnr: SupportsFloat | None,
-    lossless: bool,
-) -> Bound:
-    """The one bound that is given."""
-    choices = {"abs": abs, "rel": rel, "psnr": psnr, "lossless": 0.0 if lossless else None}
-    given = {name: float(value) for name, value in choices.items() if value is not None}
-    if len(given) != 1:
-        raise InvalidArgument(
-            "one bound is needed, abs=, rel=, psnr= or lossless=True, "
-            + (f"and {', '.join(given)} are given" if given else "and none is given")
-        )
-    return next(iter(given.items()))
 
 
 def compress(
@@ -43,7 +26,9 @@ def compress(
     abs: SupportsFloat | None = None,
     rel: SupportsFloat | None = None,
     psnr: SupportsFloat | None = None,
+    ratio: SupportsFloat | None = None,
     lossless: bool = False,
+    max_abs: SupportsFloat | None = None,
     preset: str = "balanced",
     pipeline: str | None = None,
     chunk: ChunkShape | None = None,
@@ -58,10 +43,13 @@ def compress(
         float32 or float64 with 1 to 4 axes: a numpy array with any strides (a transposed or
         sliced view is read where it is), or anything with Python's buffer protocol. Only an array
         with swapped bytes or unaligned values is copied.
-    abs, rel, psnr, lossless
+    abs, rel, psnr, ratio, lossless
         The bound, one of: largest absolute error; largest error as a fraction of the value range;
-        peak signal-to-noise ratio in decibels, met or exceeded; nothing lost at all. NaN,
-        infinities and fill values always return bit for bit.
+        peak signal-to-noise ratio in decibels, met or exceeded; original bytes per compressed
+        byte, with the smallest error that this allows; nothing lost at all. NaN, infinities and
+        fill values always return bit for bit.
+    max_abs
+        With ratio: no larger absolute error than this, even where the ratio is then missed.
     preset
         "fast", "balanced" or "small".
     pipeline
@@ -87,36 +75,33 @@ def compress(
     >>> stream == firn.compress(field, abs=1e-4, preset="small", threads=1)
     True
     """
-    return compress_array(
-        as_input(array),
-        bound_of(abs, rel, psnr, lossless),
+    options = make_options(
+        abs=abs,
+        rel=rel,
+        psnr=psnr,
+        ratio=ratio,
+        lossless=lossless,
+        max_abs=max_abs,
         preset=preset,
         pipeline=pipeline,
         chunk=chunk,
         fill=fill,
-        threads=threads,
     )
+    return _core.compress(as_input(array), options, threads)
 
 
-def compress_array(
-    array: AnyArray,
-    bound: Bound,
-    *,
-    preset: str,
-    pipeline: str | None,
-    chunk: ChunkShape | None,
-    fill: SupportsFloat | None,
-    threads: int,
-) -> bytes:
-    """compress() of an array that as_input() made."""
-    extents: list[int] = []
-    if chunk is not None:
-        extents = [int(extent) for extent in (chunk if isinstance(chunk, Iterable) else (chunk,))]
-    if any(extent < 1 for extent in extents):
-        raise InvalidArgument(f"chunk {tuple(extents)}: its extents must be positive")
-    return _core.compress(
-        array, *bound, preset, pipeline, extents, None if fill is None else float(fill), threads
-    )
+def estimate(array: ArrayLike, *, threads: int = 0, **options: Unpack[Options]) -> Estimate:
+    """What to expect of an absolute or relative bound, judged by a sample of the array.
+
+    The options are those of firn.compress.
+
+    Examples
+    --------
+    >>> field = np.sin(np.arange(10_000.0) / 50).reshape(100, 100)
+    >>> firn.estimate(field, abs=1e-3).ratio > 4
+    True
+    """
+    return Estimate(**_core.estimate(as_input(array), make_options(**options), threads))
 
 
 def decompress(buffer: Buffer, *, out: AnyArray | None = None, threads: int = 0) -> AnyArray:

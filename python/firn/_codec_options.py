@@ -6,8 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from . import _core
-from ._api import Buffer, bound_of, compress_array, decompress
+from ._api import Buffer, decompress
 from ._arrays import AnyArray, as_input
+from ._options import make_options
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,13 @@ class CodecOptions:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, float(value))  # numpy's numbers are not JSON's
-        _core.check_options(*self.bound, self.preset, self.pipeline, self.fill)
+        self._library_options(None)  # raises what is wrong
 
-    @property
-    def bound(self) -> tuple[str, float]:
-        return bound_of(self.abs, self.rel, self.psnr, self.lossless)
+    def _library_options(self, fill: float | None) -> _core.Options:
+        values: Any = {option.name: getattr(self, option.name) for option in fields(self)}
+        if self.fill is None:
+            values["fill"] = fill
+        return make_options(**values)
 
     def to_json(self) -> dict[str, Any]:
         """What is not as it would be anyway."""
@@ -42,15 +45,8 @@ class CodecOptions:
         }
 
     def encode(self, array: AnyArray, *, fill: float | None = None) -> bytes:
-        return compress_array(
-            as_input(array, merge_axes=True),
-            self.bound,
-            preset=self.preset,
-            pipeline=self.pipeline,
-            chunk=None,
-            fill=fill if self.fill is None else self.fill,
-            threads=1,  # many chunks are encoded at once
-        )
+        # One thread: many chunks are encoded at once.
+        return _core.compress(as_input(array, merge_axes=True), self._library_options(fill), 1)
 
     @staticmethod
     def decode(stream: Buffer) -> AnyArray:

@@ -6,7 +6,7 @@ import mmap
 import os
 import tempfile
 from builtins import open as open_file
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -14,7 +14,11 @@ from numpy.typing import ArrayLike, DTypeLike
 from ._api import compress, decompress, info, read_stream
 from ._arrays import AnyArray
 from ._errors import NotFirn
+from ._options import Options
 from ._types import Info
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Path = Union[str, os.PathLike[str]]
 
@@ -134,7 +138,7 @@ def load(path: Path, *, threads: int = 0) -> AnyArray:
         return np.asarray(file)
 
 
-def save(path: Path, array: ArrayLike, **options: Any) -> Info:
+def save(path: Path, array: ArrayLike, *, threads: int = 0, **options: Unpack[Options]) -> Info:
     """Compress an array into a .firn file. The options are those of firn.compress.
 
     The file appears under its name when it is complete: a crash or a full disk leaves what was
@@ -146,7 +150,7 @@ def save(path: Path, array: ArrayLike, **options: Any) -> Info:
     >>> about.ratio > 10
     True
     """
-    stream = compress(array, **options)
+    stream = compress(array, threads=threads, **options)
     path = os.path.abspath(os.fspath(path))
     directory, name = os.path.split(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._api import bound_of
 from ._errors import Unsupported
+from ._options import FilterOptions, make_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _PLUGIN_DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hdf5_plugin")
 
@@ -45,19 +48,11 @@ def register_hdf5_plugin() -> None:
         )
 
 
-def hdf5(
-    *,
-    abs: SupportsFloat | None = None,
-    rel: SupportsFloat | None = None,
-    psnr: SupportsFloat | None = None,
-    lossless: bool = False,
-    preset: str = "balanced",
-    pipeline: str | None = None,
-    fill: SupportsFloat | None = None,
-) -> dict[str, Any]:
+def hdf5(**options: Unpack[FilterOptions]) -> dict[str, Any]:
     """Keywords for h5py's create_dataset that store a dataset through Firn's filter.
 
-    The options are those of firn.compress. `rel` and `psnr` hold in each chunk of the dataset by
+    The options are those of firn.compress: one bound (abs=, rel=, psnr= or lossless=True), preset=,
+    pipeline= and fill=. `rel` and `psnr` hold in each chunk of the dataset by
     itself, as a filter sees nothing else; `abs` is the same everywhere. The dataset's fill value
     is kept exactly and does not count for the value range; `fill` names another one.
 
@@ -72,10 +67,5 @@ def hdf5(
     True
     """
     register_hdf5_plugin()
-    words = _core.hdf5_parameters(
-        *bound_of(abs, rel, psnr, lossless),
-        preset,
-        pipeline,
-        None if fill is None else float(fill),
-    )
+    words = _core.hdf5_parameters(make_options(**options))
     return {"compression": _core.hdf5_filter_id, "compression_opts": tuple(words)}

@@ -16,6 +16,7 @@ class ChunkInfo:
     offset: int  #: of its record in the stream
     size_bytes: int  #: of its record
     pipeline: str  #: what encoded it
+    bound_abs: float  #: of its part of the stream
     max_abs_error: float  #: achieved
     origin: tuple[int, ...]  #: of its first value
     shape: tuple[int, ...]
@@ -30,11 +31,12 @@ class Info:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     chunk: tuple[int, ...]
-    bound: str  #: "abs", "rel", "psnr" or "lossless", as asked for
+    bound: str  #: "abs", "rel", "psnr", "ratio" or "lossless", as asked for
     bound_value: float  #: as asked for
     bound_abs: float  #: as enforced; 0 when lossless
     max_abs_error: float  #: achieved
     fill: float | None
+    part_count: int  #: more than 1 for what a StreamWriter wrote
     chunk_count: int
     original_bytes: int
     compressed_bytes: int
@@ -45,6 +47,18 @@ class Info:
     def ratio(self) -> float:
         """Original bytes per compressed byte."""
         return self.original_bytes / self.compressed_bytes
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What firn.estimate expects."""
+
+    bound: str
+    bound_value: float
+    bound_abs: float  #: `rel` is taken of the sample's value range
+    ratio: float
+    psnr_db: float
+    sampled_values: int
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core, _indexing
-from ._api import compress_array
 from ._arrays import AnyArray, as_input, check_output
 from ._errors import Corrupt, InvalidArgument, Unsupported
 from ._hdf5 import register_hdf5_plugin
@@ -128,15 +127,14 @@ class _Chunks:
                 "only a dataset whose one filter is Firn can be read or written this way; "
                 f"{dataset.name} has {filters or 'none'}"
             )
-        about = _core.hdf5_chunks(creation.get_filter_by_id(_core.hdf5_filter_id)[1])
-        if about is None:
+        described = _core.hdf5_chunks(creation.get_filter_by_id(_core.hdf5_filter_id)[1])
+        if described is None:
             raise Unsupported(
                 f"Firn does not apply to {dataset.name}, whose type is {dataset.dtype}: h5py "
                 "stores it as it is"
             )
         self._dataset = dataset
-        self._shape = about.pop("shape")  # of a chunk as Firn sees it
-        self._options = about
+        self._shape, self._options = described  # of a chunk as Firn sees it
         self.extents: tuple[int, ...] = dataset.chunks
         self.dtype = dataset.dtype.newbyteorder("=")
         self._fill = np.zeros((), self.dtype)
@@ -149,8 +147,7 @@ class _Chunks:
             padded = np.full(self.extents, self._fill, self.dtype)
             padded[tuple(map(slice, chunk.shape))] = chunk
             chunk = padded
-        chunk = as_input(chunk.reshape(self._shape))
-        return compress_array(chunk, chunk=None, threads=threads, **self._options)
+        return _core.compress(as_input(chunk.reshape(self._shape)), self._options, threads)
 
     def decode_into(
         self, target: AnyArray, origin: Sequence[int], offset: _Offset, threads: int
