@@ -114,7 +114,7 @@ inline MutableArrayView mutable_view(double* data, Shape shape) {
   return {data, Type::f64, shape, {}};
 }
 
-enum class BoundKind : std::uint8_t { lossless = 0, abs = 1, rel = 2, psnr = 3 };
+enum class BoundKind : std::uint8_t { lossless = 0, abs = 1, rel = 2, psnr = 3, ratio = 5 };
 
 // How far a decoded value may be from the original. Whatever the kind, compression settles on
 // one absolute bound, which is in the stream, and keeps |decoded - original| <= it for every
@@ -129,6 +129,9 @@ struct Bound {
   static Bound rel(double fraction) { return {BoundKind::rel, fraction}; }
   // Peak signal-to-noise ratio, 20 log10(range) - 10 log10(mean squared error), met or exceeded.
   static Bound psnr(double decibels) { return {BoundKind::psnr, decibels}; }
+  // Original bytes over compressed bytes: the finest absolute bound that reaches it, within 1 %
+  // on arrays of a megabyte or more. Options::max_abs limits that bound.
+  static Bound ratio(double ratio) { return {BoundKind::ratio, ratio}; }
 };
 
 enum class Preset : std::uint8_t { fast, balanced, small };
@@ -160,6 +163,8 @@ struct Options {
   Pipeline pipeline = Pipeline::automatic;
   Shape chunk;                 // rank 0: chosen from the shape
   std::optional<double> fill;  // this value (compared in the array's type) is a mask
+  // With Bound::ratio: no larger absolute error than this, even where the ratio is then missed.
+  std::optional<double> max_abs;
 };
 
 // Everything that decides only how fast they are made.
@@ -211,6 +216,7 @@ struct Info {
   double bound_abs = 0;      // as enforced; 0 when lossless
   double max_abs_error = 0;  // achieved, over all chunks, rounded up by at most 2^-16 of the bound
   std::optional<double> fill;
+  std::uint64_t part_count = 1;  // more: a series (firn/stream.hpp), whose bound_abs is the largest
   std::uint64_t chunk_count = 0;
   std::uint64_t original_bytes = 0;
   std::uint64_t compressed_bytes = 0;
@@ -221,6 +227,7 @@ struct ChunkInfo {
   std::uint64_t offset = 0;      // of its record in the stream
   std::uint64_t size_bytes = 0;  // of its record
   Pipeline pipeline = Pipeline::raw;
+  double bound_abs = 0;  // of its part
   double max_abs_error = 0;
   std::array<std::uint64_t, kMaxRank> origin{};
   Shape shape;
@@ -249,6 +256,15 @@ struct Comparison {
   double value_range = 0;
   double mean_squared_error = 0;
   double psnr_db = 0;  // infinity when there is no error
+};
+
+// What a bound would give, judged by a sample of the array.
+struct Estimate {
+  Bound bound;
+  double bound_abs = 0;  // rel is taken of the sample's value range
+  double ratio = 0;
+  double psnr_db = 0;  // infinity when there is no error
+  std::uint64_t sampled_values = 0;
 };
 
 // Largest stream that compress can make of this shape with these options.
@@ -306,6 +322,11 @@ FIRN_API Status decompress(std::span<const std::uint8_t> stream, const MutableAr
                            const Execution& execution = {});
 FIRN_API Status decompress_region(std::span<const std::uint8_t> stream, const Region& region,
                                   const MutableArrayView& out, const Execution& execution = {});
+
+// Reads some 1 % of the array (64 Ki values at least) and tells what to expect of options.bound,
+// abs or rel. docs/measurements.md has how far off it is.
+FIRN_API Result<Estimate> estimate(const ArrayView& array, const Options& options,
+                                   const Execution& execution = {});
 
 // Reads the header and, if there is one, the index; decodes nothing. A few hundred bytes of a
 // longer stream are enough for the header's part.

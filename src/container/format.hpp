@@ -38,6 +38,9 @@ inline constexpr std::uint32_t kErrorUnits = 65535;
 inline constexpr std::uint32_t kFooterMagic = 0x58444946;  // "FIDX"
 inline constexpr std::size_t kFooterBytes = 8;
 
+// First and last 4 bytes of the directory of a series.
+inline constexpr std::uint32_t kDirectoryMagic = 0x52494446;  // "FDIR"
+
 // A chunk holds at most this many values, so that a damaged header cannot ask for much memory.
 inline constexpr std::uint64_t kMaxChunkValues = std::uint64_t{1} << 24;
 

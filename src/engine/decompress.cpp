@@ -128,6 +128,17 @@ Status OpenStream::open(std::span<const std::uint8_t> stream) {
   return std::monostate{};
 }
 
+void fill_with_nan(const MutableArrayView& array) {
+  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
+  Region all;
+  all.shape = array.shape;
+  if (array.type == Type::f32) {
+    set_to_nan(Box<float>(static_cast<float*>(array.data), strides, all));
+  } else {
+    set_to_nan(Box<double>(static_cast<double*>(array.data), strides, all));
+  }
+}
+
 Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& error) {
   const Region region = stream.grid.region(number);
   return {error.code, "chunk " + std::to_string(number) + " of " +

@@ -45,6 +45,11 @@ Status check_bound(const Bound& bound) {
         return bad("psnr " + text_of(bound.value) + "; it must be above 0 and at most 1000 dB");
       }
       return std::monostate{};
+    case BoundKind::ratio:
+      if (!(bound.value > 1) || bound.value > 1e9) {
+        return bad("ratio " + text_of(bound.value) + "; it must be above 1 and at most 1e9");
+      }
+      return std::monostate{};
   }
   return bad("unknown kind of bound");
 }
@@ -86,12 +91,14 @@ struct Pass {
 };
 
 // visit(row pointer, length, stride) over every row of every piece; partial results per piece are
-// combined in order by the caller, so that sums do not depend on the threads.
+// combined in order by the caller, so that sums do not depend on the threads. The last piece comes
+// first: chunks are compressed from the array's start, which the caches then still hold.
 template <class T, class Visit>
 void for_each_row(const ArrayView& array, pipelines::Workers& workers, Visit visit) {
   const Pass<T> pass(array);
   const Grid grid = pass.grid();
-  workers.for_each(grid.count(), [&](std::uint64_t number, pipelines::Workspace& workspace) {
+  workers.for_each(grid.count(), [&](std::uint64_t turn, pipelines::Workspace& workspace) {
+    const std::uint64_t number = grid.count() - 1 - turn;
     const Box<const T> box(static_cast<const T*>(array.data), pass.strides, grid.region(number));
     return box.for_each_row([&](const T* row, std::size_t) {
       visit(number, workspace, row, box.row_length(), box.row_stride());
@@ -263,7 +270,8 @@ template <class T>
 void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* plan) {
   const Bound& bound = plan->header.bound;
   const std::optional<double>& fill = plan->parameters.fill;
-  if (bound.kind == BoundKind::lossless) return;
+  // The engine looks for the bound of a ratio.
+  if (bound.kind == BoundKind::lossless || bound.kind == BoundKind::ratio) return;
   if (bound.kind == BoundKind::abs) {
     return set_bound<T>(bound.value, sampled_magnitude<T>(array, fill, workers), plan);
   }
@@ -305,6 +313,13 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
   if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
   if (options.pipeline > Pipeline::interp) return bad("unknown pipeline");
   if (const Status status = check_bound(options.bound); !status) return status.error();
+  if (options.max_abs && (!(*options.max_abs > 0) || !std::isfinite(*options.max_abs))) {
+    return bad("max_abs " + text_of(*options.max_abs) + "; it must be a positive number");
+  }
+  if (options.max_abs && options.bound.kind != BoundKind::ratio) {
+    return bad("max_abs limits the bound of a ratio; this bound is " +
+               std::string(name_of(options.bound.kind)));
+  }
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
   plan.parameters.thorough = options.preset == Preset::small;
