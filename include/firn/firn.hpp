@@ -147,11 +147,22 @@ enum class Pipeline : std::uint8_t {
   contexts = 8,   // quantise, differences, rANS whose distributions follow the neighbourhood
   interp = 9,     // interpolation with feedback from coarse to fine, the same coder
 };
+
+// Where `lorenzo` takes each chunk's Huffman book from: the offline ones that are part of the
+// format, one that several chunks share, or a new one stored with the chunk.
+enum class BookPolicy : std::uint8_t {
+  cost = 0,     // whichever takes the fewest bits, its own included
+  chi = 1,      // CEAZ's rule: by how much the spread of symbol frequencies has changed
+  stored = 2,   // a new one for every chunk
+  offline = 3,  // none is ever stored
+};
 FIRN_API const char* name_of(Pipeline pipeline);
 FIRN_API const char* name_of(Preset preset);
 FIRN_API const char* name_of(BoundKind kind);
+FIRN_API const char* name_of(BookPolicy policy);
 FIRN_API Result<Pipeline> parse_pipeline(const std::string& name);
 FIRN_API Result<Preset> parse_preset(const std::string& name);
+FIRN_API Result<BookPolicy> parse_book_policy(const std::string& name);
 
 // Everything that decides the bytes of a stream.
 struct Options {
@@ -160,6 +171,7 @@ struct Options {
   Pipeline pipeline = Pipeline::automatic;
   Shape chunk;                 // rank 0: chosen from the shape
   std::optional<double> fill;  // this value (compared in the array's type) is a mask
+  BookPolicy books = BookPolicy::cost;
 };
 
 // Everything that decides only how fast they are made.

@@ -7,6 +7,7 @@
 #include "base/scratch.hpp"
 #include "container/records.hpp"
 #include "pipelines/workers.hpp"
+#include "plan/books.hpp"
 #include "plan/plan.hpp"
 
 namespace firn::engine {
@@ -36,6 +37,7 @@ struct CompressScratch {
   std::vector<ScratchArray<std::uint8_t>> slots;
   std::vector<std::size_t> slot_sizes;
   ScratchArray<std::uint8_t> tail;
+  plan::BookPlan books;
 };
 
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,

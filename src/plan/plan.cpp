@@ -304,10 +304,12 @@ ValueRange value_range(const ArrayView& array, std::optional<double> fill,
 Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
   if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
   if (options.pipeline > Pipeline::interp) return bad("unknown pipeline");
+  if (options.books > BookPolicy::offline) return bad("unknown book policy");
   if (const Status status = check_bound(options.bound); !status) return status.error();
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
   plan.parameters.thorough = options.preset == Preset::small;
+  plan.parameters.books = options.books;
   // The errors of a pipeline that quantises first are known before it runs.
   if (options.bound.kind == BoundKind::psnr && plan.parameters.pipeline == Pipeline::automatic) {
     plan.parameters.pipeline = Pipeline::contexts;
