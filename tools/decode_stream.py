@@ -8,6 +8,7 @@ is meant to be read, not to be fast. Needs python3-numpy, python3-xxhash, python
 import bisect
 import dataclasses
 import functools
+import heapq
 import itertools
 import math
 import struct
@@ -114,6 +115,7 @@ class Header:
     bound_asked: float
     fill: float
     checksum: int
+    books: list = dataclasses.field(default_factory=list)  # that chunks share
 
     def step(self):
         """Distance of neighbouring codes' values, in the array's type."""
@@ -204,6 +206,18 @@ def chunks_of(header):
         yield Chunk(header, box, extents, math.prod(extents))
 
 
+def read_books(reader, header):
+    """Reads the book records, which come before the chunks'."""
+    while reader.left() and reader.data[reader.position] == 15:
+        number = len(header.books)
+        require(number < 64, "there are more than 64 books")
+        reader.what = f"book {number}"
+        start = reader.position
+        reader.number("B")
+        header.books.append(bytes(reader.bytes(reader.number("H"))))
+        reader.check_sum(start, seed=header.checksum << 32 ^ (1 << 63) + number)
+
+
 def read_record(reader, chunk, number):
     """Returns the chunk's values and its achieved error in units of bound / 65535."""
     reader.what = f"chunk {number}"
@@ -223,13 +237,14 @@ def read_record(reader, chunk, number):
     return values, achieved_error
 
 
-def read_index(reader, header, records):
+def read_index(reader, header, first, records):
     """Checks that the index says what the records, (size, achieved error), said."""
     reader.what = "index"
     start = reader.position
     require(reader.number("B") == 0, "the index does not begin with 0")
     count = reader.varint()
     require(count == len(records), f"the index has {count} chunks, not {len(records)}")
+    require(reader.varint() == first, "the index misplaces the first record")
     for number, record in enumerate(records):
         require((reader.varint(), reader.number("H")) == record,
                 f"the index and the record of chunk {number} disagree")
@@ -306,6 +321,7 @@ class QuantizedChunk:
         require(flags <= 3, f"{payload.what}: reserved flags are set")
         wide = flags >> 1 & 1
         require(not wide or chunk.header.dtype == "<f8", f"{payload.what}: 64-bit codes of f32")
+        self.is_wide = bool(wide)
         self.unsigned = numpy.dtype("<u8" if wide else "<u4")
         self.lags = read_difference_lags(payload, chunk)
         self.base = payload.svarint()
@@ -372,14 +388,20 @@ def decode_lorenzo(payload, chunk):
     extra_bits = payload.bytes(payload.varint())
     mode = payload.number("B")
     alphabet_size = (1 << k + 1) + 65
+    coding, book = mode & 15, mode >> 4
     if mode == 0:
         symbol = payload.number("H")
         require(symbol < alphabet_size, f"{payload.what}: symbol {symbol} is not in the alphabet")
         symbols = numpy.full(count, symbol)
-    elif mode in (1, 2):
-        lengths = read_code_lengths(payload, alphabet_size)
+    elif coding in (1, 2) and book in (0, 1, 2):
+        if book == 0:
+            lengths = read_code_lengths(payload, alphabet_size)
+        elif book == 1:
+            lengths = offline_book(payload, k, quantized.is_wide)
+        else:
+            lengths = shared_book(payload, k, chunk)
         streams = payload
-        if mode == 2:
+        if coding == 2:
             size = payload.varint()
             what = f"{payload.what}, Huffman streams"
             streams = Reader(read_zstd(payload.rest(), size, what), what)
@@ -415,6 +437,60 @@ def residuals_of(symbols, k, extra_bits, what):
     magnitude += numpy.uint64(1 << k)
     residuals[is_large] = numpy.where(is_negative, ~magnitude, magnitude)  # ~m = -m - 1
     return residuals
+
+
+# Offline books, shared books
+
+
+def offline_book(payload, k, is_wide):
+    member, shift = payload.number("B"), payload.number("B")
+    require(member < len(MEMBERS) and shift <= 12,
+            f"{payload.what}: no offline book {member} with shift {shift}")
+    frequency = family_distribution(member)
+
+    def weight(residual, count):
+        """Of a symbol that stands for so many residuals, of which this is one."""
+        high = residual + (1 << shift >> 1) >> shift
+        size = next((s for s in range(31, -1, -1) if token_class(s)[1] <= abs(high)), 0)
+        extra, first = token_class(size)
+        if abs(high) >= first + 2**extra:
+            return 2**16
+        found = frequency[size if high >= 0 else -size]
+        return min(max((found * count << 18) >> shift + extra, 2**16), 2**30)
+
+    edge = 1 << k
+    weights = [weight(residual, 1) for residual in range(-edge, edge)]
+    for width in range(65):
+        if width < 24:
+            weights.append(weight(edge + (1 << width >> 1), max(2, 1 << width)))
+        else:
+            weights.append(2**16 if width <= 32 or is_wide else 0)
+    return lengths_from_weights(weights)
+
+
+def lengths_from_weights(weights):
+    """Huffman's; of equal weights leaves come first, by symbol, then nodes, by age."""
+    heap = [(weight, symbol) for symbol, weight in enumerate(weights) if weight]
+    parent = {}
+    heapq.heapify(heap)
+    for node in range(len(weights), len(weights) + len(heap) - 1):
+        (one, left), (other, right) = heapq.heappop(heap), heapq.heappop(heap)
+        parent[left] = parent[right] = node
+        heapq.heappush(heap, (one + other, node))
+    depth = {heap[0][1]: 0}
+    for node in sorted(parent, reverse=True):
+        depth[node] = depth[parent[node]] + 1
+    return numpy.array([depth.get(symbol, 0) for symbol in range(len(weights))])
+
+
+def shared_book(payload, k, chunk):
+    number = payload.number("B")
+    require(number < len(chunk.header.books), f"{payload.what}: there is no book {number}")
+    book = Reader(chunk.header.books[number], f"book {number}")
+    require(book.number("B") == k, f"{payload.what}: book {number} has another k")
+    lengths = read_code_lengths(book, (1 << k + 1) + 65)
+    book.finish()
+    return lengths
 
 
 # Code lengths, codes, Huffman streams
@@ -1012,6 +1088,7 @@ def decode(stream):
 
 def decode_part(reader):
     reader.what = "header"
+    stream_start = reader.position
     header = read_header(reader)
     count = count_chunks(header)
     require(count * SMALLEST_RECORD <= reader.left(), f"the stream ends too early: its "
@@ -1021,13 +1098,15 @@ def decode_part(reader):
     except (MemoryError, ValueError) as error:
         raise StreamError(f"an array of extents {header.extents}: {error}") from error
     records = []
+    read_books(reader, header)
+    first_record = reader.position - stream_start
     for number, chunk in enumerate(chunks_of(header) if count else ()):
         start = reader.position
         values, achieved_error = read_record(reader, chunk, number)
         array[chunk.box] = values.reshape(chunk.extents)
         records.append((reader.position - start, achieved_error))
     if count > 1:
-        read_index(reader, header, records)
+        read_index(reader, header, first_record, records)
     return array
 
 

@@ -44,6 +44,7 @@ class CompressionOptions {
   bool lossless_ = false;
   std::string preset_;
   std::string pipeline_;
+  std::string books_;
   std::string chunk_;
   std::string fill_;
 };

@@ -94,6 +94,10 @@ firn::Result<firn::Options> options_of(const firn_options* given, int* threads) 
       options.preset > FIRN_SMALL) {
     return firn::Error{firn::ErrorCode::invalid_argument, "unknown bound or preset"};
   }
+  if (options.books < FIRN_BOOKS_COST || options.books > FIRN_BOOKS_OFFLINE) {
+    return firn::Error{firn::ErrorCode::invalid_argument, "unknown book policy"};
+  }
+  result.books = static_cast<firn::BookPolicy>(options.books);
   result.bound = {static_cast<firn::BoundKind>(options.bound), options.bound_value};
   result.preset = static_cast<firn::Preset>(options.preset);
   if (options.pipeline != nullptr) {

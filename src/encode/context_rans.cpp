@@ -275,25 +275,9 @@ ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t tot
   for (int token = 1; token <= kMaxToken; ++token) {
     if (counts[token_index(token)] + counts[token_index(-token)] > 0) last = token;
   }
-  // Members are symmetric, so magnitudes will do; most members drop out after a few of them.
-  std::array<std::uint64_t, kMaxToken + 1> folded;
-  folded[0] = counts[token_index(0)];
-  for (int token = 1; token <= last; ++token) {
-    folded[token] = std::uint64_t{counts[token_index(token)]} + counts[token_index(-token)];
-  }
-  const Family& members = family();
-  choice.cost = ~std::uint64_t{0};
-  for (int i = 0; i < kFamilySize; ++i) {
-    const TokenCosts& costs = members.costs[i];
-    std::uint64_t cost = std::uint64_t{counts[0]} * costs[0];
-    for (int token = 0; token <= last && cost < choice.cost; ++token) {
-      cost += folded[token] * costs[token_index(token)];
-    }
-    if (cost < choice.cost) {
-      choice.cost = cost;
-      choice.descriptor = static_cast<std::uint8_t>(i);
-    }
-  }
+  const MemberChoice member = choose_member(counts, last);
+  choice.descriptor = static_cast<std::uint8_t>(member.member);
+  choice.cost = member.cost;
   // A table takes 10 to 40 bytes and rarely saves more than a tenth.
   if (choice.cost < 1200 * kCostPerBit) return choice;
   for (const bool symmetric : {true, false}) {

@@ -159,6 +159,11 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
 template <class T>
 bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
+  // A message of so few values is over before a trial would have said anything.
+  constexpr std::size_t kFewValues = 1024;
+  if (chunk.count() <= kFewValues && !parameters.thorough) {
+    return encode_with({Pipeline::contexts}, chunk, parameters, workspace, out, encoded);
+  }
   std::array<Candidate, 8> list{};
   std::size_t count = 0;
   list[count++] = {Pipeline::contexts};
@@ -250,6 +255,7 @@ template bool decode(Pipeline, std::span<const std::uint8_t>, const Parameters&,
 std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank) {
   switch (pipeline) {
     case Pipeline::lorenzo:
+      return describe_lorenzo(payload, rank);
     case Pipeline::blockpack:
     case Pipeline::contexts:
       return describe_head(payload, rank);

@@ -12,6 +12,7 @@
 #include "encode/context_rans.hpp"
 #include "encode/exact_points.hpp"
 #include "encode/huffman.hpp"
+#include "encode/huffman_books.hpp"
 #include "encode/lossless.hpp"
 
 namespace firn::pipelines {
@@ -52,6 +53,8 @@ struct Workspace {
   ScratchArray<std::uint16_t> symbols;
   ScratchArray<std::uint32_t> histogram;
   ScratchArray<std::uint8_t> code_lengths;
+  ScratchArray<std::uint8_t> shared_lengths;
+  encode::OfflineBooks offline_books;
   ScratchArray<std::uint64_t> huffman_build;
   ScratchArray<encode::EncodeTable> encode_table;
   ScratchArray<encode::DecodeTable> decode_table;

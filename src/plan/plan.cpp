@@ -334,6 +334,7 @@ ValueRange value_range(const ArrayView& array, std::optional<double> fill,
 Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
   if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
   if (!known(options.pipeline)) return bad("unknown pipeline");
+  if (options.books > BookPolicy::offline) return bad("unknown book policy");
   if (const Status status = check_bound(options.bound); !status) return status.error();
   if (options.max_abs && (!(*options.max_abs > 0) || !std::isfinite(*options.max_abs))) {
     return bad("max_abs " + text_of(*options.max_abs) + "; it must be a positive number");
@@ -345,6 +346,7 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
   plan.parameters.thorough = options.preset == Preset::small;
+  plan.parameters.books = options.books;
   plan.parameters.pointwise = options.bound.kind == BoundKind::pwrel;
   if (is_fre(plan.parameters.pipeline) && !plan.parameters.pointwise &&
       options.bound.kind != BoundKind::lossless) {

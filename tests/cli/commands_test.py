@@ -364,7 +364,7 @@ class RatesAndSeries(CliTest):
 
     def test_ratio_and_bits_are_held(self):
         name, _ = self.write_field((64, 70, 80))
-        for options, ratio in ((("--ratio", "12"), 12), (("--bits", "2"), 16)):
+        for options, ratio in ((("--ratio", "20"), 20), (("--bits", "2"), 16)):
             with self.subTest(options=options):
                 report = self.succeeds("compress", *options, "--json", "--force", name,
                                        "u.firn").json

@@ -222,6 +222,22 @@ class FormatTest(unittest.TestCase):
                     self.check(specials(dims, numpy.float32), "--abs", 1e-2, "--chunk",
                                by_x(chunk), "--pipeline", name)
 
+    def test_every_book_policy_decodes_the_same_bits(self):
+        for policy, dtype in itertools.product(["cost", "chi", "stored", "offline"], TYPES):
+            for make in (noisy, bursts, offset):
+                with self.subTest(policy=policy, field=make.__name__, type=dtype.__name__):
+                    self.check(make((6000,), dtype), "--rel", 1e-3, "--chunk", 1000,
+                               "--pipeline", "lorenzo", "--books", policy)
+
+    def test_shared_books_decode_the_same_bits(self):
+        # Residuals of few, oddly spread values: chunks are too small for books of their own.
+        teeth = numpy.random.default_rng(5).integers(-6, 7, size=60000)
+        field = numpy.cumsum(5 * teeth).astype(numpy.float32)
+        stream = self.check(field, "--abs", 0.49, "--chunk", 3000, "--pipeline", "lorenzo")
+        header = decode_stream.read_header(reader := decode_stream.Reader(stream, "stream"))
+        decode_stream.read_books(reader, header)
+        self.assertGreater(len(header.books), 0)
+
     def test_payload_size_fields_of_two_and_four_bytes(self):
         for count in (16383, 16384):  # x 4 bytes: the last size of u16 and the first of u32
             with self.subTest(count=count):
