@@ -100,7 +100,7 @@ def read_zstd(data, size, what):
 
 # Header
 
-LOSSLESS, ABS, REL, PSNR = range(4)
+LOSSLESS, ABS, REL, PSNR, PWREL, RATIO = range(6)
 
 
 @dataclasses.dataclass
@@ -122,6 +122,7 @@ class Header:
 
 
 def read_header(reader):
+    start = reader.position
     require(bytes(reader.bytes(4)) == b"FIRN", "not a Firn stream: it does not begin with FIRN")
     version = reader.number("B")
     require(version == 1, f"format version {version}; this decoder knows version 1")
@@ -135,7 +136,7 @@ def read_header(reader):
 
     bound_byte = reader.number("B")
     kind, margin = bound_byte & 15, bound_byte >> 4
-    require(kind <= PSNR, f"unknown kind of bound {kind}")
+    require(kind <= RATIO, f"unknown kind of bound {kind}")
 
     extents = [reader.varint() for _ in range(rank)]
     one_chunk = flags >> 6 & 1
@@ -157,9 +158,9 @@ def read_header(reader):
         kind=kind,
         margin=margin,
         bound=bound,
-        bound_asked=reader.number("d") if kind in (REL, PSNR) else None,
+        bound_asked=reader.number("d") if kind in (REL, PSNR, PWREL, RATIO) else None,
         fill=reader.number(code) if flags >> 5 & 1 else None,
-        checksum=reader.check_sum(0, seed=0),
+        checksum=reader.check_sum(start, seed=0),
     )
 
 
@@ -976,9 +977,41 @@ PIPELINES = {1: decode_raw, 2: decode_constant, 3: decode_shuffle, 4: decode_lor
              9: decode_interp}
 
 
+# Series
+
+
+def read_directory(reader, parts):
+    """A directory that describes `parts`, the bytes and slowest extents of those before it."""
+    reader.what = "directory"
+    start = reader.position
+    reader.bytes(4)
+    size = reader.number("I")
+    listed = [(reader.varint(), reader.varint()) for _ in range(reader.varint())]
+    reader.check_sum(start, 0)
+    require(reader.number("I") == size and bytes(reader.bytes(4)) == b"FDIR" and
+            reader.position - start == size, "the directory's sizes contradict each other")
+    # One in the middle may have been written for the parts behind another series.
+    require(listed == parts[len(parts) - len(listed):], "the directory does not describe the parts")
+
+
 def decode(stream):
-    """The array that a stream of bytes holds. Raises StreamError unless every byte is right."""
+    """The array that a stream or series holds. Raises StreamError unless every byte is right."""
     reader = Reader(stream, "header")
+    arrays, parts = [], []
+    while not arrays or reader.left():
+        if arrays and bytes(reader.data[reader.position : reader.position + 4]) == b"FDIR":
+            read_directory(reader, parts)
+            continue
+        start = reader.position
+        arrays.append(decode_part(reader))
+        require(arrays[0].dtype == arrays[-1].dtype and arrays[0].shape[1:] == arrays[-1].shape[1:],
+                "the parts of the series do not fit each other")
+        parts.append((reader.position - start, arrays[-1].shape[0]))
+    return arrays[0] if len(arrays) == 1 else numpy.concatenate(arrays)
+
+
+def decode_part(reader):
+    reader.what = "header"
     header = read_header(reader)
     count = count_chunks(header)
     require(count * SMALLEST_RECORD <= reader.left(), f"the stream ends too early: its "
@@ -995,8 +1028,6 @@ def decode(stream):
         records.append((reader.position - start, achieved_error))
     if count > 1:
         read_index(reader, header, records)
-    reader.what = "the stream"
-    reader.finish()
     return array
 
 

@@ -21,8 +21,8 @@ class FieldOptions {
   std::string dims_;
 };
 
-// --abs, --rel, --psnr, --ratio, --bits, --max-abs, --lossless, --preset, --pipeline, --chunk,
-// --fill.
+// --abs, --rel, --pwrel, --psnr, --ratio, --bits, --max-abs, --lossless, --preset, --pipeline,
+// --chunk, --fill.
 class CompressionOptions {
  public:
   void add_to(CLI::App& command);
@@ -36,6 +36,7 @@ class CompressionOptions {
 
   std::string abs_;
   std::string rel_;
+  std::string pwrel_;
   std::string psnr_;
   std::string ratio_;
   std::string bits_;

@@ -44,6 +44,7 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::lorenzo, "lorenzo"},   {Pipeline::blockpack, "blockpack"},
     {Pipeline::ceresz, "ceresz"},     {Pipeline::ceresz4, "ceresz4"},
     {Pipeline::contexts, "contexts"}, {Pipeline::interp, "interp"},
+    {Pipeline::fre, "fre"},           {Pipeline::fre_round, "fre-round"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
 constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr", "pwrel", "ratio"};
@@ -274,18 +275,20 @@ Result<Info> inspect(std::span<const std::uint8_t> bytes) {
     info.original_bytes = header.shape.count() * size_of(header.type);
     info.compressed_bytes = bytes.size();
     info.complete = reader.whole();
+    const bool pointwise = header.bound.kind == BoundKind::pwrel;
+    double& bound = pointwise ? info.bound_pwrel : info.bound_abs;
+    double& error = pointwise ? info.max_pwrel_error : info.max_abs_error;
     const Status status = reader.for_each_part([&](const engine::OpenStream& part, std::uint64_t,
                                                    std::uint64_t) -> Status {
-      const double bound_abs = part.header.bound_abs;
-      info.bound_abs = std::max(info.bound_abs, bound_abs);
+      bound = std::max(bound, part.header.bound_abs);
       info.chunk_count += part.grid.count();
       if (part.records.entries.size() != part.grid.count()) {
         info.complete = false;
-        info.max_abs_error = std::max(info.max_abs_error, bound_abs);
+        error = std::max(error, part.header.bound_abs);
       }
       for (const auto& entry : part.records.entries) {
-        info.max_abs_error =
-            std::max(info.max_abs_error, container::error_of_units(entry.error_units, bound_abs));
+        error =
+            std::max(error, container::error_of_units(entry.error_units, part.header.bound_abs));
       }
       return std::monostate{};
     });
@@ -312,8 +315,10 @@ Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> byte
             ChunkInfo chunk;
             chunk.offset = offset + entry.offset;
             chunk.size_bytes = entry.size;
-            chunk.bound_abs = header.bound_abs;
-            chunk.max_abs_error = container::error_of_units(entry.error_units, header.bound_abs);
+            const bool pointwise = header.bound.kind == BoundKind::pwrel;
+            if (!pointwise) chunk.bound_abs = header.bound_abs;
+            (pointwise ? chunk.max_pwrel_error : chunk.max_abs_error) =
+                container::error_of_units(entry.error_units, header.bound_abs);
             chunk.origin = region.origin;
             chunk.origin[0] += begin;
             chunk.shape = region.shape;
@@ -333,9 +338,14 @@ Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> byte
   });
 }
 
-Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded, double bound_abs,
+Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded, const Bound& bound,
                            std::optional<double> fill, const Execution& execution) {
   return guarded([&]() -> Result<Comparison> {
+    if (bound.kind == BoundKind::rel || bound.kind == BoundKind::psnr) {
+      return Error{ErrorCode::invalid_argument,
+                   std::string("values cannot be compared under a bound of kind ") +
+                       name_of(bound.kind) + "; give an absolute one, or pwrel"};
+    }
     if (const Status status = check_threads(execution); !status) return status.error();
     if (original.type != decoded.type || !(original.shape == decoded.shape)) {
       return Error{ErrorCode::invalid_argument,
@@ -352,7 +362,7 @@ Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded, 
       return Error{ErrorCode::invalid_argument, "an array's data is null"};
     }
     pipelines::Workers workers(execution.threads);
-    return engine::compare(original, decoded, bound_abs, fill, workers);
+    return engine::compare(original, decoded, bound, fill, workers);
   });
 }
 
@@ -372,7 +382,12 @@ Result<Comparison> verify(const ArrayView& original, std::span<const std::uint8_
     const MutableArrayView out{decoded.data(), info->type, info->shape, {}};
     if (const Status status = decompress(bytes, out, execution); !status) return status.error();
     const ArrayView values{decoded.data(), info->type, info->shape, {}};
-    auto whole = compare(original, values, info->bound_abs, info->fill, execution);
+    const auto promised = [](BoundKind kind, double bound) {
+      return kind == BoundKind::pwrel ? Bound::pwrel(bound) : Bound::abs(bound);
+    };
+    auto whole = compare(original, values,
+                         promised(info->bound.kind, std::max(info->bound_abs, info->bound_pwrel)),
+                         info->fill, execution);
     if (!whole || info->part_count == 1) return whole;
     // Each part of a series promises a bound of its own.
     whole->violations = 0;
@@ -388,7 +403,8 @@ Result<Comparison> verify(const ArrayView& original, std::span<const std::uint8_
                             static_cast<std::int64_t>(size_of(view.type));
             return view;
           };
-          const auto compared = compare(slice(original), slice(values), part.header.bound_abs,
+          const auto compared = compare(slice(original), slice(values),
+                                        promised(part.header.bound.kind, part.header.bound_abs),
                                         part.header.fill, execution);
           if (!compared) return compared.error();
           if (compared->violations != 0 && whole->violations == 0) {

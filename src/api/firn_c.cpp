@@ -90,8 +90,8 @@ firn::Result<firn::Options> options_of(const firn_options* given, int* threads) 
                        "the options are NULL or not initialised by firn_options_init"};
   }
   firn::Options result;
-  if (options.bound < FIRN_LOSSLESS || options.bound > FIRN_RATIO || options.bound == 4 ||
-      options.preset < FIRN_FAST || options.preset > FIRN_SMALL) {
+  if (options.bound < FIRN_LOSSLESS || options.bound > FIRN_RATIO || options.preset < FIRN_FAST ||
+      options.preset > FIRN_SMALL) {
     return firn::Error{firn::ErrorCode::invalid_argument, "unknown bound or preset"};
   }
   result.bound = {static_cast<firn::BoundKind>(options.bound), options.bound_value};
@@ -217,6 +217,8 @@ firn_status firn_inspect(firn_context* context, const void* stream, size_t size,
     result.compressed_bytes = found->compressed_bytes;
     result.complete = found->complete;
     result.part_count = found->part_count;
+    result.bound_pwrel = found->bound_pwrel;
+    result.max_pwrel_error = found->max_pwrel_error;
     write_struct(result, info);
     return FIRN_OK;
   });
@@ -275,6 +277,7 @@ firn_status firn_verify(firn_context* context, const firn_array* original, const
     result.value_range = found->value_range;
     result.mean_squared_error = found->mean_squared_error;
     result.psnr_db = found->psnr_db;
+    result.max_pwrel_error = found->max_pwrel_error;
     write_struct(result, comparison);
     if (found->violations == 0) return FIRN_OK;
     return fail(context, firn::ErrorCode::bound_exceeded,

@@ -251,6 +251,30 @@ class FormatTest(unittest.TestCase):
         self.assertEqual(check, 0xBAE23E25058F2B9F)
         self.assertEqual(len(decode_stream.MEMBERS), 107)
 
+    def test_series_decode_to_one_array(self):
+        fields = [noisy((steps, 6, 7), numpy.float32) for steps in (3, 1, 4)]
+        stream = self.compress(fields[0], "--abs", 1e-2)
+        whole = numpy.concatenate(fields)
+        for field in fields[1:]:
+            with open(self.path("stream.firn"), "wb") as file:
+                file.write(stream)
+            field.tofile(self.path("more.raw"))
+            subprocess.run([PROGRAM, "append", self.path("stream.firn"), self.path("more.raw"),
+                            "--type", "f32", "--dims", by_x(field.shape), "--ratio", "3"],
+                           check=True, capture_output=True)
+            with open(self.path("stream.firn"), "rb") as file:
+                stream = file.read()
+        self.assertEqual(decode_stream.decode(stream).shape, whole.shape)
+        self.assertEqual(self.decompress(stream), decode_stream.decode(stream).tobytes())
+        joined = stream + stream
+        self.assertEqual(self.decompress(joined), decode_stream.decode(joined).tobytes())
+        for size in range(len(stream)):
+            with self.subTest(size=size):
+                try:  # a series may end behind any part, and before its directory
+                    self.assertIn(decode_stream.decode(stream[:size]).shape[0], (3, 4, 8))
+                except decode_stream.StreamError:
+                    pass
+
     def test_command_writes_the_values(self):
         field = noisy((5, 6), numpy.float64)
         stream = self.compress(field, "--lossless")
