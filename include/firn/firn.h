@@ -46,10 +46,11 @@ typedef enum firn_bound {
 } firn_bound;
 typedef enum firn_preset { FIRN_FAST = 0, FIRN_BALANCED = 1, FIRN_SMALL = 2 } firn_preset;
 typedef enum firn_books { /* where pipeline "lorenzo" takes its Huffman books from */
-  FIRN_BOOKS_COST = 0,    /* whichever takes the fewest bits, its own included */
-  FIRN_BOOKS_CHI = 1,     /* CEAZ's rule on the spread of symbol frequencies */
-  FIRN_BOOKS_STORED = 2,  /* a new one for every chunk */
-  FIRN_BOOKS_OFFLINE = 3  /* none is ever stored */
+                          FIRN_BOOKS_COST =
+                              0, /* whichever takes the fewest bits, its own included */
+                          FIRN_BOOKS_CHI = 1, /* CEAZ's rule on the spread of symbol frequencies */
+                          FIRN_BOOKS_STORED = 2, /* a new one for every chunk */
+                          FIRN_BOOKS_OFFLINE = 3 /* none is ever stored */
 } firn_books;
 
 typedef struct firn_context firn_context;

@@ -69,9 +69,9 @@ std::uint64_t read_books(std::span<const std::uint8_t> stream, std::uint64_t off
     const std::size_t checked = in.position();
     const auto expected = in.read<std::uint32_t>();
     if (!in.ok()) break;
-    const bool sound = expected == checksum(stream.subspan(offset, checked),
-                                            record_seed(header, kFirstBookNumber +
-                                                                    table->books.size()));
+    const bool sound =
+        expected == checksum(stream.subspan(offset, checked),
+                             record_seed(header, kFirstBookNumber + table->books.size()));
     table->books.push_back(sound ? payload : std::span<const std::uint8_t>());
     offset += in.position();
   }
