@@ -7,6 +7,8 @@
 // 2. The coder for contexts: family and stored tables against every context's own entropy.
 // 3. One global book over all fields, cuSZ's way, against a book chosen for each chunk.
 // 4. What keeping the previous chunk's book costs, by the change chi (CEAZ's figure 9).
+#include "plan/books.hpp"
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -17,8 +19,6 @@
 
 #include "encode/context_rans.hpp"
 #include "fields.hpp"
-#include "plan/books.hpp"
-#include "predict/contexts.hpp"
 #include "symbol_histogram.hpp"
 
 namespace {
@@ -49,17 +49,18 @@ double stored_book_bytes(const Field& field, double rel, std::uint64_t chunk_val
     Histogram histogram(bench::range_for(chunk.values));
     histogram.add(chunk.values);
     const auto lengths = bench::lengths_for(histogram.counts);
-    const auto present = lengths.size() - static_cast<std::size_t>(
-                                              std::count(lengths.begin(), lengths.end(), 0));
+    const auto present =
+        lengths.size() - static_cast<std::size_t>(std::count(lengths.begin(), lengths.end(), 0));
     if (present > 1) bytes += static_cast<double>(firn::encode::code_lengths_bytes(lengths));
   });
   return bytes;
 }
 
 void compare_policies(const std::vector<Field>& fields, const std::vector<double>& bounds) {
-  std::printf("\n1. lorenzo: size against a perfect book that is free (geometric mean of %zu "
-              "fields x %zu bounds)\n",
-              fields.size(), bounds.size());
+  std::printf(
+      "\n1. lorenzo: size against a perfect book that is free (geometric mean of %zu "
+      "fields x %zu bounds)\n",
+      fields.size(), bounds.size());
   std::printf("%-14s %9s %9s %9s %9s\n", "update, values", "cost", "chi", "stored", "offline");
   for (std::uint64_t chunk = 1024; chunk <= std::uint64_t{1} << 20; chunk *= 4) {
     std::map<firn::BookPolicy, std::vector<double>> over;
@@ -90,7 +91,8 @@ struct ContextSizes {
 };
 
 template <class Q>
-ContextSizes context_sizes(const std::vector<Q>& residuals, const std::vector<std::uint8_t>& contexts) {
+ContextSizes context_sizes(const std::vector<Q>& residuals,
+                           const std::vector<std::uint8_t>& contexts) {
   using namespace firn::encode;
   const auto target = firn::simd::default_target();
   ContextRansEncoder encoder;
@@ -149,15 +151,14 @@ void compare_contexts(const std::vector<Field>& fields, const std::vector<double
       for (const Field& field : fields) {
         ContextSizes sum;
         bench::for_each_chunk(field, rel, chunk_values, [&](const bench::Residuals& chunk) {
-          // As one row, whose contexts come from the 16 values that lie 32 to 47 back.
           const auto& values = chunk.values;
-          std::vector<std::uint16_t> magnitudes(64 + values.size() + 64);
+          const std::size_t history = chunk.rule.history();
+          std::vector<std::uint16_t> magnitudes(history + values.size() + 64);
           const auto& kernels =
               firn::predict::context_kernels<std::int64_t>(firn::simd::default_target());
-          kernels.magnitudes(values.data(), values.size(), 0, magnitudes.data() + 64);
+          kernels.magnitudes(values.data(), values.size(), 0, magnitudes.data() + history);
           std::vector<std::uint8_t> contexts(values.size() + 64);
-          kernels.contexts(magnitudes.data() + 64, values.size(),
-                           firn::predict::context_rule(1, {1}), contexts.data());
+          kernels.contexts(magnitudes.data() + history, values.size(), chunk.rule, contexts.data());
           if (values.empty()) return;
           contexts.resize(values.size());
           const ContextSizes sizes = context_sizes(values, contexts);
@@ -188,47 +189,52 @@ void compare_global(const std::vector<Field>& fields, const std::vector<double>&
         const auto lengths = bench::lengths_for(own.counts);
         const double bits = bench::bits_with(own, lengths);
         perfect += bits;
-        chosen += std::min(
-            bits + 8.0 * static_cast<double>(firn::encode::code_lengths_bytes(lengths)),
-            bench::bits_offline(own));
+        chosen +=
+            std::min(bits + 8.0 * static_cast<double>(firn::encode::code_lengths_bytes(lengths)),
+                     bench::bits_offline(own));
         values += static_cast<double>(chunk.values.size());
       });
     }
     const auto lengths = bench::lengths_for(global.counts);
-    const double bits =
-        bench::bits_with(global, lengths) +
-        8.0 * static_cast<double>(firn::encode::code_lengths_bytes(lengths));
+    const double bits = bench::bits_with(global, lengths) +
+                        8.0 * static_cast<double>(firn::encode::code_lengths_bytes(lengths));
     std::printf("%-8.0e %12.4f %12.4f %12.4f %+13.1f%%\n", rel, bits / values, chosen / values,
                 perfect / values, 100 * (bits / chosen - 1));
   }
 }
 
 void show_chi(const std::vector<Field>& fields, const std::vector<double>& bounds) {
-  const std::vector<double> edges = {0.5,  1,    2, firn::plan::kChiKeep, firn::plan::kChiOffline,
+  const std::vector<double> edges = {0.5,  1, 2, firn::plan::kChiKeep, firn::plan::kChiOffline,
                                      1e300};
   std::vector<double> drop(edges.size()), gain(edges.size()), pairs(edges.size());
   for (const double rel : bounds) {
     // The chunks of all fields follow each other, so that some changes are large.
-    Histogram previous(firn::encode::kMaxRangeLog2);
+    std::vector<std::int64_t> previous;
+    const auto deviation = [](const std::vector<std::int64_t>& residuals) {
+      Histogram histogram(firn::encode::kMaxRangeLog2);
+      histogram.add(residuals);
+      return firn::plan::frequency_deviation(histogram.counts, histogram.total);
+    };
     for (const Field& field : fields) {
       bench::for_each_chunk(field, rel, 16384, [&](const bench::Residuals& chunk) {
-        Histogram now(firn::encode::kMaxRangeLog2);
-        now.add(chunk.values);
-        if (now.total == 0) return;
-        if (previous.total != 0) {
-          const double chi =
-              std::fabs(firn::plan::frequency_deviation(now.counts, now.total) -
-                        firn::plan::frequency_deviation(previous.counts, previous.total));
+        if (chunk.values.empty()) return;
+        if (!previous.empty()) {
+          const double chi = std::fabs(deviation(chunk.values) - deviation(previous));
           std::size_t bin = 0;
           while (chi > edges[bin]) ++bin;
-          const auto lengths = bench::lengths_for(now.counts);
-          const double own = bench::bits_with(now, lengths);
-          const double kept = bench::bits_with(now, bench::lengths_for_all(previous.counts));
-          drop[bin] += 1 - own / kept;
-          gain[bin] += 8.0 * static_cast<double>(firn::encode::code_lengths_bytes(lengths)) / own;
+          Histogram before(bench::range_for(previous)), now(before.range_log2);
+          before.add(previous);
+          now.add(chunk.values);
+          Histogram own(bench::range_for(chunk.values));
+          own.add(chunk.values);
+          const auto lengths = bench::lengths_for(own.counts);
+          const double best = bench::bits_with(own, lengths);
+          const double kept = bench::bits_with(now, bench::lengths_for_all(before.counts));
+          drop[bin] += 1 - best / kept;
+          gain[bin] += 8.0 * static_cast<double>(firn::encode::code_lengths_bytes(lengths)) / best;
           pairs[bin] += 1;
         }
-        previous = now;
+        previous = chunk.values;
       });
     }
   }

@@ -16,6 +16,7 @@
 
 #include "pipelines/quantized_chunk.hpp"
 #include "plan/plan.hpp"
+#include "predict/contexts.hpp"
 
 namespace bench {
 
@@ -95,10 +96,11 @@ inline std::vector<Field> load_folder(const std::filesystem::path& folder) {
   return fields;
 }
 
-// Residuals of the points of one chunk that are not exact, in order, and what led to them.
+// Residuals of the points of one chunk that are not exact, in order, and how `contexts` would look
+// around in it.
 struct Residuals {
   std::vector<std::int64_t> values;
-  std::size_t chunk_values = 0;
+  firn::predict::ContextRule rule;
 };
 
 // visit(Residuals) for every chunk of about `chunk_values` that can be quantised under the bound.
@@ -133,7 +135,8 @@ void for_each_chunk(const Field& field, double rel, std::uint64_t chunk_values, 
     std::vector<Q> all(chunk.count + 64);
     kernels.difference(chunk.codes, chunk.count, lags, all.data());
     Residuals residuals;
-    residuals.chunk_values = chunk.count;
+    residuals.rule =
+        predict::context_rule(box.rank(), pipelines::axis_lags(box.rank(), box.extents()));
     for (std::size_t i = 0; i < chunk.count; ++i) {
       const bool exact =
           chunk.exact_count != 0 && (workspace.exact_map.word(i / 64) >> i % 64 & 1) != 0;

@@ -454,9 +454,9 @@ def offline_book(payload, k, is_wide):
         size = next((s for s in range(31, -1, -1) if token_class(s)[1] <= abs(high)), 0)
         extra, first = token_class(size)
         if abs(high) >= first + 2**extra:
-            return 2**16
+            return 2**15
         found = frequency[size if high >= 0 else -size]
-        return min(max((found * count << 18) >> shift + extra, 2**16), 2**30)
+        return min(max((found * count << 18) >> shift + extra, 2**15), 2**30)
 
     edge = 1 << k
     weights = [weight(residual, 1) for residual in range(-edge, edge)]
@@ -464,23 +464,35 @@ def offline_book(payload, k, is_wide):
         if width < 24:
             weights.append(weight(edge + (1 << width >> 1), max(2, 1 << width)))
         else:
-            weights.append(2**16 if width <= 32 or is_wide else 0)
+            weights.append(2**15 if width <= 32 or is_wide else 0)
     return lengths_from_weights(weights)
 
 
 def lengths_from_weights(weights):
-    """Huffman's; of equal weights leaves come first, by symbol, then nodes, by age."""
-    heap = [(weight, symbol) for symbol, weight in enumerate(weights) if weight]
+    order = sorted((weight, symbol) for symbol, weight in enumerate(weights) if weight)
+    symbols = [symbol for _, symbol in order]
+    depths = huffman_depths([weight for weight, _ in order])
+    least = max(1, sum(weights) >> LONGEST_CODE + 1)
+    while max(depths) > LONGEST_CODE:
+        depths = huffman_depths([max(weight, least) for weight, _ in order])
+        least += least // 4 + 1
+    lengths = numpy.zeros(len(weights), int)
+    lengths[symbols] = depths
+    return lengths
+
+
+def huffman_depths(weights):
+    """Of equal weights leaves come first, in their order, then nodes, by age."""
+    heap = [(weight, leaf) for leaf, weight in enumerate(weights)]
     parent = {}
-    heapq.heapify(heap)
-    for node in range(len(weights), len(weights) + len(heap) - 1):
+    for node in range(len(weights), 2 * len(weights) - 1):
         (one, left), (other, right) = heapq.heappop(heap), heapq.heappop(heap)
         parent[left] = parent[right] = node
         heapq.heappush(heap, (one + other, node))
     depth = {heap[0][1]: 0}
     for node in sorted(parent, reverse=True):
         depth[node] = depth[parent[node]] + 1
-    return numpy.array([depth.get(symbol, 0) for symbol in range(len(weights))])
+    return [depth[leaf] for leaf in range(len(weights))]
 
 
 def shared_book(payload, k, chunk):

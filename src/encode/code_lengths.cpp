@@ -50,6 +50,19 @@ void minimum_redundancy(std::uint64_t* weight, int count) {
   }
 }
 
+// The smallest counts make the longest codes: they are taken for `least`, which grows by a quarter
+// until no code is beyond the limit. Close to the best code, and a fraction of its time.
+void raise_counts(const std::uint64_t* order, std::uint64_t* weight, std::size_t count,
+                  int max_bits) {
+  std::uint64_t total = 0;
+  for (std::size_t i = 0; i < count; ++i) total += order[i] >> 32;
+  for (std::uint64_t least = std::max<std::uint64_t>(1, total >> (max_bits + 1));
+       weight[0] > static_cast<std::uint64_t>(max_bits); least += least / 4 + 1) {
+    for (std::size_t i = 0; i < count; ++i) weight[i] = std::max(order[i] >> 32, least);
+    minimum_redundancy(weight, static_cast<int>(count));
+  }
+}
+
 // Codes beyond the limit are moved to it; then the longest codes below it are lengthened until
 // Kraft's sum is at most one again, and what is left goes to the longest that can use it.
 void repair(std::uint64_t* length, std::size_t count, int max_bits) {
@@ -142,17 +155,38 @@ class PackageMerge {
   static std::size_t words(std::size_t count) { return 2 * count / 64 + 1; }
 };
 
+// Sorts keys count << 32 | symbol whose symbols ascend; many of them by the counts' bytes, lowest
+// first. `spare` has as much room.
+void sort_by_count(std::uint64_t* keys, std::size_t count, std::uint64_t* spare) {
+  if (count < 256) {
+    std::sort(keys, keys + count);
+    return;
+  }
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < count; ++i) all |= keys[i];
+  std::uint64_t* from = keys;
+  std::uint64_t* to = spare;
+  for (int bit = 32; all >> bit != 0 && bit < 64; bit += 8) {
+    std::array<std::uint32_t, 257> begin{};
+    for (std::size_t i = 0; i < count; ++i) ++begin[(from[i] >> bit & 255) + 1];
+    for (std::size_t digit = 0; digit < 256; ++digit) begin[digit + 1] += begin[digit];
+    for (std::size_t i = 0; i < count; ++i) to[begin[from[i] >> bit & 255]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != keys) std::copy_n(from, count, keys);
+}
+
 // Keys count << 32 | symbol of the symbols present, sorted or outward from the middle of the
 // alphabet; returns how many.
 std::size_t order_symbols(std::span<const std::uint32_t> counts, SymbolOrder kind,
-                          std::uint64_t* order) {
+                          std::uint64_t* order) {  // room for twice the symbols
   std::size_t present = 0;
   const auto key = [&](std::size_t s) { return std::uint64_t{counts[s]} << 32 | s; };
   if (kind == SymbolOrder::sorted) {
     for (std::size_t s = 0; s < counts.size(); ++s) {
       if (counts[s] != 0) order[present++] = key(s);
     }
-    std::sort(order, order + present);
+    sort_by_count(order, present, order + counts.size());
     return present;
   }
   // The paper filters symbols of count 0 first; skipping them here is the same but for which two
@@ -191,7 +225,9 @@ void build_code_lengths(std::span<const std::uint32_t> counts, int max_bits,
   for (std::size_t i = 0; i < present; ++i) weight[i] = order[i] >> 32;
   minimum_redundancy(weight, static_cast<int>(present));
   if (weight[0] > static_cast<std::uint64_t>(max_bits)) {  // the first is the longest
-    if (construction.limit == LengthLimit::repaired) {
+    if (construction.limit == LengthLimit::raised) {
+      raise_counts(order, weight, present, max_bits);
+    } else if (construction.limit == LengthLimit::repaired) {
       repair(weight, present, max_bits);
     } else {
       std::uint64_t* leaves = weight + symbols;

@@ -400,8 +400,8 @@ MemberChoice choose_member(const std::uint32_t* counts, int last) {
     // From the member that spreads as far, on as long as that helps.
     const auto first = members.spread.begin() + kShapes[shape];
     const auto end = members.spread.begin() + kShapes[shape + 1];
-    const int nearest = static_cast<int>(
-        std::min(std::lower_bound(first, end, spread), end - 1) - members.spread.begin());
+    const int nearest = static_cast<int>(std::min(std::lower_bound(first, end, spread), end - 1) -
+                                         members.spread.begin());
     MemberChoice before = choice;
     choice.cost = ~std::uint64_t{0};
     consider(nearest);

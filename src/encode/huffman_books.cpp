@@ -10,10 +10,9 @@
 namespace firn::encode {
 namespace {
 
-// Weights are probabilities in units of 2^-30. The least is 2^-14: with it no book of the family
-// has a code beyond kMaxCodeBits (tests/encode/huffman_books_test.cpp builds them all).
+// Weights are probabilities in units of 2^-30, at least what the longest code stands for.
 constexpr int kWeightBits = 30;
-constexpr std::uint32_t kLeastWeight = 1u << (kWeightBits - 14);
+constexpr std::uint32_t kLeastWeight = 1u << (kWeightBits - kMaxCodeBits);
 constexpr std::uint32_t kMostWeight = 1u << kWeightBits;
 constexpr int kModelledClasses = 24;  // beyond them all residuals are escapes at any shift
 constexpr int kNarrowClasses = 33;
@@ -92,11 +91,10 @@ OfflineChoice choose_offline_book(std::span<const std::uint32_t> histogram, int 
     ++median;
     seen += std::uint64_t{own[median]} + own[-median];
   }
-  const int likely = std::max(0, static_cast<int>(std::bit_width(
-                                     static_cast<std::uint64_t>(median))) - 2);
+  const int likely =
+      std::max(0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(median))) - 2);
   OfflineChoice best{{}, kNoCode};
-  for (int shift = std::max(0, likely - 1); shift <= std::min(likely + 1, kMaxBookShift);
-       ++shift) {
+  for (int shift = std::max(0, likely - 1); shift <= std::min(likely + 1, kMaxBookShift); ++shift) {
     std::array<std::uint32_t, kTokenCount> tokens{};
     std::int64_t raw_bits = 0;
     // `count` residuals, of which 2^count_log2 share a symbol.
@@ -113,8 +111,8 @@ OfflineChoice choose_offline_book(std::span<const std::uint32_t> histogram, int 
       add(first_of_class(width, range_log2), classes[width], width == 0 ? 1 : width);
     }
     const MemberChoice member = choose_member(tokens.data(), kMaxToken);
-    const std::uint64_t bits = member.cost / kCostPerBit + static_cast<std::uint64_t>(
-                                   std::max<std::int64_t>(raw_bits, 0));
+    const std::uint64_t bits =
+        member.cost / kCostPerBit + static_cast<std::uint64_t>(std::max<std::int64_t>(raw_bits, 0));
     if (bits < best.bits) {
       best = {{static_cast<std::uint8_t>(member.member), static_cast<std::uint8_t>(shift)}, bits};
     }

@@ -36,7 +36,7 @@ class OfflineBooks {
   ScratchArray<std::uint64_t> build_;
 };
 
-// The weights that these lengths are Huffman's for.
+// The weights that these lengths follow from.
 void offline_weights(OfflineBook book, int range_log2, bool wide, std::uint32_t* weights);
 
 // The offline book that suits a histogram of symbols best, by the family's own probabilities, and

@@ -40,13 +40,12 @@ Error too_small(const Output& output) {
 template <class T>
 std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
                           const plan::Plan& plan, const plan::BookPlan& books, const Region& region,
-                          std::uint64_t number, pipelines::Workspace& workspace,
-                          std::uint8_t* to) {
+                          std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
   const Box<const T> box(static_cast<const T*>(array.data), strides, region);
   const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
-  const pipelines::Encoded encoded = pipelines::encode<T>(
-      box, books.parameters_of(plan.parameters, number), workspace,
-      to + container::record_head_bytes(raw_bytes));
+  const pipelines::Encoded encoded =
+      pipelines::encode<T>(box, books.parameters_of(plan.parameters, number), workspace,
+                           to + container::record_head_bytes(raw_bytes));
   return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error, encoded.size,
                                   plan.header, number);
 }
@@ -84,11 +83,10 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
   scratch.entries.clear();
   const auto encode = [&](std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
     const Region region = grid.region(number);
-    return array.type == Type::f32
-               ? encode_record<float>(array, strides, plan, scratch.books, region, number,
-                                      workspace, to)
-               : encode_record<double>(array, strides, plan, scratch.books, region, number,
-                                       workspace, to);
+    return array.type == Type::f32 ? encode_record<float>(array, strides, plan, scratch.books,
+                                                          region, number, workspace, to)
+                                   : encode_record<double>(array, strides, plan, scratch.books,
+                                                           region, number, workspace, to);
   };
   // The error's place in a record is fixed; the index repeats it.
   const auto note = [&](std::uint64_t number, const std::uint8_t* record, std::size_t size) {

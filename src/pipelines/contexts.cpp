@@ -51,9 +51,11 @@ template <class Q>
 constexpr int kHidingShift = static_cast<int>(8 * sizeof(Q)) - 1;
 template <class Q>
 bool hides_not_all(const Q* residuals, std::size_t count) {
-  bool found = false;
-  for (std::size_t i = 0; i < count; ++i) found |= residuals[i] == std::numeric_limits<Q>::min();
-  return found;
+  Q found = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    found |= static_cast<Q>(residuals[i] == std::numeric_limits<Q>::min());
+  }
+  return found != 0;
 }
 
 void mark_exact(const encode::BitMap& map, std::size_t begin, std::size_t end,

@@ -198,8 +198,7 @@ void write_symbols(const std::uint16_t* symbols, std::size_t count, int range_lo
     return;
   }
   encode::OfflineBook offline;
-  const BookOffer book =
-      choose_book(histogram, range_log2, wide, parameters, workspace, &offline);
+  const BookOffer book = choose_book(histogram, range_log2, wide, parameters, workspace, &offline);
   encode::EncodeTable* table = workspace.encode_table.reserve(alphabet);
   encode::build_encode_table(book.lengths, table);
 

@@ -160,7 +160,7 @@ template <class T>
 bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
   // A message of so few values is over before a trial would have said anything.
-  constexpr std::size_t kFewValues = 1024;
+  constexpr std::size_t kFewValues = 512;
   if (chunk.count() <= kFewValues && !parameters.thorough) {
     return encode_with({Pipeline::contexts}, chunk, parameters, workspace, out, encoded);
   }

@@ -201,8 +201,8 @@ class BookPlanner {
     for (const std::uint32_t count : histogram) {
       if (count == 0) continue;
       ++present;
-      fresh += std::uint64_t{count} *
-               (encode::scaled_log2(static_cast<std::uint32_t>(total)) - encode::scaled_log2(count));
+      fresh += std::uint64_t{count} * (encode::scaled_log2(static_cast<std::uint32_t>(total)) -
+                                       encode::scaled_log2(count));
     }
     fresh += present * 2955;
     const std::uint64_t table_bits = 8 * container::kBookOverhead + 16 + 4 * present;
@@ -256,9 +256,7 @@ class BookPlanner {
   }
 
   // What a chunk is told whose book nobody else takes.
-  std::uint8_t alone() const {
-    return plan_.parameters.books == BookPolicy::chi ? kStored : kOpen;
-  }
+  std::uint8_t alone() const { return plan_.parameters.books == BookPolicy::chi ? kStored : kOpen; }
 
   // Writes the book that is being planned, if more than one chunk takes it.
   void close_book() {
@@ -287,7 +285,7 @@ class BookPlanner {
   const Plan& plan_;
   const Grid grid_;
   BookPlan& result_;
-  int range_ = -1;          // of the book being planned; -1: none
+  int range_ = -1;  // of the book being planned; -1: none
   std::uint64_t learnt_ = 0;
   double deviation_ = -1;  // of the chunk before
 };
@@ -299,9 +297,8 @@ void plan_books(const ArrayView& array, const Plan& plan, pipelines::Workers& wo
 
 std::uint64_t worst_case_book_bytes(const Plan& plan) {
   if (plan.parameters.pipeline != Pipeline::lorenzo) return 0;
-  const std::uint64_t most =
-      std::min<std::uint64_t>(Grid(plan.header.shape, plan.header.chunk).count() / 2,
-                              format::kMaxSharedBooks);
+  const std::uint64_t most = std::min<std::uint64_t>(
+      Grid(plan.header.shape, plan.header.chunk).count() / 2, format::kMaxSharedBooks);
   return most * (container::kBookOverhead + 3 + 2 * kSampleAlphabet);
 }
 

@@ -79,6 +79,24 @@ TEST_F(CApi, MakesTheStreamsOfTheCppInterface) {
   expect_message("worst_case_size");
 }
 
+TEST_F(CApi, ChoosesBooks) {
+  Options options;
+  options.bound = Bound::abs(1e-2);
+  options.pipeline = Pipeline::lorenzo;
+  options_.pipeline = "lorenzo";
+  for (const int32_t books :
+       {FIRN_BOOKS_COST, FIRN_BOOKS_CHI, FIRN_BOOKS_STORED, FIRN_BOOKS_OFFLINE}) {
+    options.books = static_cast<BookPolicy>(books);
+    options_.books = books;
+    EXPECT_EQ(compressed(), test::compressed(values_, {40, 50}, options)) << books;
+  }
+  options_.books = 4;
+  size_t size = 0;
+  EXPECT_EQ(firn_compress_into(context_, &array_, &options_, nullptr, 0, &size),
+            FIRN_INVALID_ARGUMENT);
+  expect_message("book");
+}
+
 TEST_F(CApi, RoundTrips) {
   const auto stream = compressed();
   std::vector<float> decoded(2000);

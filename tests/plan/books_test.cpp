@@ -52,8 +52,7 @@ TEST(Books, AreSharedWhereThatIsCheapest) {
   const Shape shape{values.size()};
   const auto shared = test::compressed(values, shape, options_for(BookPolicy::cost));
   EXPECT_GT(chunks_with(shared, "shared book 0"), 12u);
-  EXPECT_LT(shared.size(),
-            test::compressed(values, shape, options_for(BookPolicy::stored)).size());
+  EXPECT_LT(shared.size(), test::compressed(values, shape, options_for(BookPolicy::stored)).size());
   EXPECT_LT(shared.size(),
             test::compressed(values, shape, options_for(BookPolicy::offline)).size());
 }
@@ -100,14 +99,15 @@ TEST(Books, ChiRenewsOrDropsTheBookAsTheSpreadChanges) {
   std::vector<float> values;
   double sum = 0;
   // Chunks with residuals in [-reach, reach]: three alike, then a moderate change, a large one.
-  for (const std::uint64_t reach : {20, 20, 20, 6, 6, 6, 1, 1}) {
+  for (const std::uint64_t reach : {20, 20, 20, 3, 3, 3, 200, 200}) {
     for (std::size_t i = 0; i < kChunk; ++i) {
       sum += static_cast<double>(random.below(2 * reach + 1)) - static_cast<double>(reach);
       values.push_back(static_cast<float>(sum));
     }
   }
   const Shape shape{values.size()};
-  const auto chunks = *inspect_chunks(test::compressed(values, shape, options_for(BookPolicy::chi)));
+  const auto chunks =
+      *inspect_chunks(test::compressed(values, shape, options_for(BookPolicy::chi)));
   ASSERT_EQ(chunks.size(), 8u);
   const std::vector<std::string> expected = {"offline", "offline", "offline", "shared",
                                              "shared",  "shared",  "offline", "offline"};
@@ -152,8 +152,7 @@ TEST_F(SharedBook, LostLosesTheChunksThatNameIt) {
   const auto damages = decompressor.salvage(damaged, test::view_of(decoded, shape_));
   ASSERT_TRUE(damages.ok());
   const std::size_t books = chunks_with(stream_, "shared book 1") > 0 ? 2 : 1;
-  EXPECT_EQ(damages->size(),
-            chunks_with(stream_, "shared book " + std::to_string(books - 1)));
+  EXPECT_EQ(damages->size(), chunks_with(stream_, "shared book " + std::to_string(books - 1)));
   std::vector<bool> lost(chunks_.size());
   for (const Damage& damage : *damages) lost[damage.chunk] = true;
   for (std::size_t i = 0; i < decoded.size(); ++i) {
