@@ -88,6 +88,34 @@ class CompressAndDecompress(CliTest):
         self.succeeds("compress", "--abs", "1e-3", "--fill", "-999", name, "u.firn")
         self.assertEqual(self.succeeds("info", "--json", "u.firn").json["fill"], -999)
 
+    def test_pointwise_bounds_hold_for_each_value(self):
+        values = smooth_field((20, 30))
+        for index in range(600):
+            values[index] = values[index] * 10.0**(index % 20 - 10)
+        values[5], values[6] = 0.0, -0.0
+        self.write("w_20x30.f32", values.tobytes())
+        for pipeline in "auto", "blockpack", "fre", "fre-round":
+            with self.subTest(pipeline=pipeline):
+                report = self.succeeds("compress", "--force", "--pwrel", "0.01", "--pipeline",
+                                       pipeline, "--json", "w_20x30.f32", "w.firn").json
+                self.assertIsNone(report["bound_abs"])
+                self.assertAlmostEqual(report["bound_pwrel"], 0.01, places=6)
+                self.assertLessEqual(report["max_pwrel_error"], report["bound_pwrel"])
+                self.succeeds("decompress", "--force", "w.firn", "back")
+                for got, wanted in zip(read_array(self.path("back")), values):
+                    self.assertLessEqual(abs(got - wanted), 0.01 * abs(wanted))
+                text = self.succeeds("verify", "w_20x30.f32", "w.firn").stdout.decode()
+                self.assertIn("(pwrel 0.01)", text)
+        self.assertIn("pwrel 0.01", self.succeeds("info", "w.firn").stdout.decode())
+        values[100] *= 1.1
+        self.write("other_20x30.f32", values.tobytes())
+        self.fails(runner.BOUND_EXCEEDED, "verify", "other_20x30.f32", "w.firn")
+
+    def test_pipeline_fre_asks_for_a_pointwise_bound(self):
+        name, _ = self.write_field()
+        self.fails(runner.USAGE, "compress", "--abs", "1e-3", "--pipeline", "fre", name, "u.firn",
+                   says="pwrel")
+
     def test_nan_and_infinities_return_bit_for_bit(self):
         values = smooth_field((20, 30))
         values[7], values[99], values[100] = float("inf"), float("-inf"), float("nan")
