@@ -46,17 +46,17 @@ bool read_index(std::span<const std::uint8_t> stream, std::size_t header_bytes,
   // Each entry takes at least three bytes: a count that cannot be true takes no memory.
   if (chunks > body.size() / 3) return false;
   table->entries.reserve(static_cast<std::size_t>(chunks));
-  std::uint64_t total = 0;
+  std::uint64_t offset = in.read_varint();
+  if (offset < header_bytes || offset > begin) return false;
   for (std::uint64_t i = 0; i < chunks; ++i) {
     const std::uint64_t entry_size = in.read_varint();
     const std::uint16_t units = in.read<std::uint16_t>();
-    if (!in.ok() || entry_size > begin - header_bytes - total) return false;
-    table->entries.push_back({total, entry_size, units});
-    total += entry_size;
+    if (!in.ok() || entry_size > begin - offset) return false;
+    table->entries.push_back({offset, entry_size, units});
+    offset += entry_size;
   }
-  // The records end where the index begins, so chunks are found even when a book is damaged.
-  for (auto& entry : table->entries) entry.offset += begin - total;
-  return in.remaining() == 0;
+  // Not so for the index of another part of a series, whose header may be the same.
+  return offset == begin && in.remaining() == 0;
 }
 
 // Reads the books that begin at `offset`; returns where they end.
@@ -76,6 +76,25 @@ std::uint64_t read_books(std::span<const std::uint8_t> stream, std::uint64_t off
     offset += in.position();
   }
   return offset;
+}
+
+// Where the index at the start of `bytes` ends; 0 when it is not all there, or damaged.
+std::uint64_t index_end(std::span<const std::uint8_t> bytes, const Header& header,
+                        std::uint64_t chunks) {
+  ByteReader in(bytes);
+  if (in.read<std::uint8_t>() != format::kIndexTag || in.read_varint() != chunks) return 0;
+  in.read_varint();
+  for (std::uint64_t i = 0; i < chunks && in.ok(); ++i) {
+    in.read_varint();
+    in.read<std::uint16_t>();
+  }
+  const auto body = bytes.first(in.position());
+  const std::uint32_t sum = in.read<std::uint32_t>();
+  const std::uint32_t size = in.read<std::uint32_t>();
+  const bool sound = in.read<std::uint32_t>() == format::kFooterMagic && in.ok() &&
+                     size == body.size() + format::kChecksumBytes &&
+                     sum == checksum(body, record_seed(header, kIndexNumber));
+  return sound ? in.position() : 0;
 }
 
 }  // namespace
@@ -121,10 +140,12 @@ void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes
   table->entries.clear();
   table->books.clear();
   table->has_index = false;
+  table->end = 0;
   const std::uint64_t records = read_books(stream, header_bytes, header, table);
   const std::uint64_t chunks = grid.count();
   if (chunks > 1 && read_index(stream, header_bytes, header, chunks, table)) {
     table->has_index = true;
+    table->end = stream.size();
     return;
   }
   table->entries.clear();
@@ -143,6 +164,9 @@ void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes
     table->entries.push_back({offset, size, units});
     offset += size;
   }
+  if (table->entries.size() != chunks) return;
+  const std::uint64_t index = chunks > 1 ? index_end(stream.subspan(offset), header, chunks) : 0;
+  if (chunks <= 1 || index != 0) table->end = offset + index;
 }
 
 Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,
@@ -187,6 +211,7 @@ void write_index(const std::vector<RecordTable::Entry>& entries, const Header& h
   std::uint8_t* const begin = out.here();
   out.write<std::uint8_t>(format::kIndexTag);
   out.write_varint(entries.size());
+  out.write_varint(entries.front().offset);
   for (const auto& entry : entries) {
     out.write_varint(entry.size);
     out.write<std::uint16_t>(entry.error_units);

@@ -19,7 +19,7 @@ std::size_t record_head_bytes(std::uint64_t chunk_raw_bytes);
 
 // Most bytes that a record and its share of the index add to a payload.
 inline constexpr std::size_t kMaxRecordOverhead = 1 + 2 + 4 + 4 + kMaxVarintBytes + 2;
-inline constexpr std::size_t kMaxIndexOverhead = 1 + kMaxVarintBytes + 4 + 8;
+inline constexpr std::size_t kMaxIndexOverhead = 1 + 2 * kMaxVarintBytes + 4 + 8;
 
 // Completes the record whose payload already stands at record + record_head_bytes(). Returns its
 // whole size.
@@ -48,6 +48,7 @@ struct RecordTable {
   std::vector<Entry> entries;
   std::vector<std::span<const std::uint8_t>> books;  // payloads by number, empty where damaged
   bool has_index = false;
+  std::uint64_t end = 0;  // of the whole stream, when all of it was found; else 0
 };
 
 // A whole book record. The payload takes fewer than 65,536 bytes.

@@ -1,6 +1,5 @@
 #include "encode/exact_points.hpp"
 
-#include <bit>
 #include <cstring>
 
 namespace firn::encode {
@@ -31,6 +30,14 @@ std::uint64_t expected_word(const std::uint64_t* words, std::size_t word_count, 
   return (near & use_near) | (far & ~use_near);
 }
 
+// std::popcount calls a library function where the baseline has no instruction for it.
+std::size_t bits_of(std::uint64_t word) {
+  word -= word >> 1 & 0x5555555555555555u;
+  word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+  word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
+  return static_cast<std::size_t>(word * 0x0101010101010101u >> 56);
+}
+
 // A lag shorter than a word would make a word depend on itself.
 bool usable(std::size_t lag) { return lag >= 64; }
 // So "one row back" is as many rows as fill a word.
@@ -49,19 +56,21 @@ void BitMap::reset(std::size_t bits) {
 std::size_t BitMap::count() const {
   std::size_t total = 0;
   for (std::size_t i = 0; i < word_count(); ++i) {
-    total += static_cast<std::size_t>(std::popcount(words_.data()[i]));
+    total += bits_of(words_.data()[i]);
   }
   return total;
 }
 
-std::size_t exact_points_capacity(std::size_t values, std::size_t exact_bytes) {
-  return 4 * kMaxVarintBytes + Lossless::capacity((values + 63) / 64 * 8) +
-         Lossless::capacity(exact_bytes);
+std::size_t map_capacity(std::size_t bits) {
+  return 2 * kMaxVarintBytes + Lossless::capacity((bits + 63) / 64 * 8);
 }
 
-void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
-                        std::span<const std::uint8_t> exact_bytes, Lossless& lossless,
-                        ExactPointsScratch& scratch, ByteWriter& out) {
+std::size_t exact_points_capacity(std::size_t values, std::size_t exact_bytes) {
+  return map_capacity(values) + kMaxVarintBytes + Lossless::capacity(exact_bytes);
+}
+
+void write_map(const BitMap& map, std::span<const std::size_t> lags, Lossless& lossless,
+               ExactPointsScratch& scratch, ByteWriter& out) {
   const std::size_t words = map.word_count();
   const std::size_t row = row_reference(lags[0]);
   std::size_t best_lag = 0;
@@ -72,7 +81,7 @@ void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
     std::size_t bits = 0;
     for (std::size_t w = 0; w < words; ++w) {
       const std::uint64_t word = map.words()[w] ^ expected_word(map.words(), words, w, lag, row);
-      bits += static_cast<std::size_t>(std::popcount(word));
+      bits += bits_of(word);
     }
     if (bits < best_bits) best_bits = bits, best_lag = lag;
   }
@@ -90,6 +99,12 @@ void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
   out.write_varint(best_lag);
   out.write_varint(packed_size);
   out.write_bytes({packed, packed_size});
+}
+
+void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
+                        std::span<const std::uint8_t> exact_bytes, Lossless& lossless,
+                        ExactPointsScratch& scratch, ByteWriter& out) {
+  write_map(map, lags, lossless, scratch, out);
   const std::size_t room = Lossless::capacity(exact_bytes.size());
   std::uint8_t* list = scratch.bytes.reserve(room);
   const std::size_t list_size = lossless.compress(exact_bytes, list, room, kLevel);
@@ -97,12 +112,10 @@ void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
   out.write_bytes({list, list_size});
 }
 
-bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value_bytes,
-                       Lossless& lossless, ExactPointsScratch& scratch, BitMap& map,
-                       ScratchArray<std::uint8_t>& exact_bytes) {
+bool read_map(ByteReader& in, std::size_t row_length, Lossless& lossless,
+              ExactPointsScratch& scratch, BitMap& map) {
   const std::uint64_t lag = in.read_varint();
   const auto packed = in.read_bytes(in.read_varint());
-  const auto list = in.read_bytes(in.read_varint());
   if (!in.ok() || (lag != 0 && !usable(lag)) || lag > map.bits()) return false;
   const std::size_t words = map.word_count();
   const std::size_t map_bytes = (map.bits() + 7) / 8;
@@ -119,6 +132,15 @@ bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value
     }
   }
   if (map.bits() % 64 != 0) map.words()[words - 1] &= (std::uint64_t{1} << map.bits() % 64) - 1;
+  return true;
+}
+
+bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value_bytes,
+                       Lossless& lossless, ExactPointsScratch& scratch, BitMap& map,
+                       ScratchArray<std::uint8_t>& exact_bytes) {
+  if (!read_map(in, row_length, lossless, scratch, map)) return false;
+  const auto list = in.read_bytes(in.read_varint());
+  if (!in.ok()) return false;
   const std::size_t bytes = map.count() * value_bytes;
   return lossless.decompress(list, {exact_bytes.reserve(bytes + 1), bytes});
 }

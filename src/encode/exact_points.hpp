@@ -22,6 +22,12 @@ class BitMap {
  public:
   void reset(std::size_t bits);
   void set(std::size_t i) { words_.data()[i >> 6] |= std::uint64_t{1} << (i & 63); }
+  // Sets the bits of `word` from bit `first` on.
+  void set_word(std::size_t first, std::uint64_t word) {
+    std::uint64_t* const words = words_.data() + (first >> 6);
+    words[0] |= word << (first & 63);
+    if ((first & 63) != 0) words[1] |= word >> (64 - (first & 63));
+  }
   bool test(std::size_t i) const { return words_.data()[i >> 6] >> (i & 63) & 1; }
   std::size_t bits() const { return bits_; }
   std::size_t word_count() const { return (bits_ + 63) / 64; }
@@ -56,7 +62,14 @@ struct ExactPointsScratch {
 
 std::size_t exact_points_capacity(std::size_t values, std::size_t exact_bytes);
 
-// `lags`: distances at which the map may resemble itself, the row length first.
+// A map by itself. `lags`: distances at which it may resemble itself, the row length first.
+std::size_t map_capacity(std::size_t bits);
+void write_map(const BitMap& map, std::span<const std::size_t> lags, Lossless& lossless,
+               ExactPointsScratch& scratch, ByteWriter& out);
+// Fills the map (of map.bits() points). False: malformed.
+bool read_map(ByteReader& in, std::size_t row_length, Lossless& lossless,
+              ExactPointsScratch& scratch, BitMap& map);
+
 void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
                         std::span<const std::uint8_t> exact_bytes, Lossless& lossless,
                         ExactPointsScratch& scratch, ByteWriter& out);

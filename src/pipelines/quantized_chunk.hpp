@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "base/bytes.hpp"
 #include "base/geometry.hpp"
@@ -29,21 +30,27 @@ std::uint8_t pack_orders(const Orders& orders);
 // False when an axis has order 3 or there are more than predict::kMaxLags.
 bool unpack_orders(std::uint8_t packed, int rank, Orders* orders);
 
-// Zeros that lie before the codes of a chunk: as many as any choice of lags can reach.
+// An axis of n values has at most n - 1 differences.
+bool orders_fit(const Orders& orders, int rank, const std::array<std::size_t, kMaxRank>& extents);
+
+// Zeros that lie before the codes of a chunk: as many as orders that fit can reach, and one.
 std::size_t history_room(int rank, const std::array<std::size_t, kMaxRank>& extents);
 
 template <class T, class Q>
 struct QuantizedChunk {
   Q* codes = nullptr;  // count of them, history_room() zeros before
-  Q base = 0;
+  std::conditional_t<sizeof(Q) == 2, std::int32_t, Q> base = 0;
   std::size_t count = 0;
   std::size_t exact_count = 0;  // in workspace.exact_map, bits in workspace.exact_bytes
-  double max_error = 0;
+  bool signs = false;           // point-wise bound: some are negative, in workspace.sign_map
+  double max_error = 0;         // relative under a point-wise bound
 };
 
 enum class QuantizeOutcome { done, needs_wide, too_many_exact };
 
-// Quantises a chunk. Codes of exact points are 0 until predict::Kernels::fill sets them.
+// Quantises a chunk: values under an absolute bound, their logarithms under a point-wise one. The
+// code of an exact point repeats the one before it; predict::Kernels::fill may choose another.
+// Codes of 16 bits need wide ones when they vary too much for differences.
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result);
@@ -59,25 +66,53 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank,
 template <class Q>
 Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace);
 
-// Writes decoded values to the chunk's place: dequantised codes, then the exact points on top.
-template <class T, class Q>
-void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::size_t exact_count,
-                   const Box<T>& chunk, Workspace& workspace);
-
 // The head of a payload: flags, orders, base, exact points.
 struct PayloadHead {
   bool wide = false;
   Orders orders{};
   std::int64_t base = 0;
   std::size_t exact_count = 0;
+  bool signs = false;
 };
+
+// Writes decoded values to the chunk's place: dequantised codes, then the exact points on top.
+template <class T, class Q>
+void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& parameters,
+                   const Box<T>& chunk, Workspace& workspace);
+
+// Where the chunk's values lie, when they lie one behind the other; null otherwise.
+template <class T>
+T* contiguous_memory(const Box<T>& chunk) {
+  T* whole = nullptr;
+  if (chunk.row_stride() == 1 && chunk.row_length() == chunk.count()) {
+    chunk.for_each_row([&](T* row, std::size_t) {
+      whole = row;
+      return true;
+    });
+  }
+  return whole;
+}
+
+// A contiguous copy of the chunk, unless it is contiguous already.
+template <class T>
+const T* contiguous(const Box<const T>& chunk, Workspace& workspace);
+
+// Writes decoded values, which lie one behind the other (or where they belong already), to the
+// chunk's place, with the exact points of the workspace on top when there are any.
+template <class T>
+void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspace& workspace);
+
+// The exact points of the workspace, as payloads have them.
+void write_exact_points_of(int rank, const std::array<std::size_t, kMaxRank>& extents,
+                           std::size_t exact_bytes, Workspace& workspace, ByteWriter& out);
+
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes);
 void write_payload_head(const PayloadHead& head, int rank,
                         const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
                         Workspace& workspace, ByteWriter& out);
-bool read_payload_head(ByteReader& in, int rank, const std::array<std::size_t, kMaxRank>& extents,
-                       std::size_t value_bytes, std::size_t count, Workspace& workspace,
-                       PayloadHead* head);
+bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
+                       const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
+                       std::size_t count, Workspace& workspace, PayloadHead* head);
 // The head in words.
 std::string describe_head(std::span<const std::uint8_t> payload, int rank);
 
