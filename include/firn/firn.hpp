@@ -146,6 +146,7 @@ enum class Pipeline : std::uint8_t {
   ceresz4 = 7,    // the same with the four-byte headers of the paper
   contexts = 8,   // quantise, differences, rANS whose distributions follow the neighbourhood
   interp = 9,     // interpolation with feedback from coarse to fine, the same coder
+  causal = 11,    // trained prediction from decoded neighbours in a wavefront, the same coder
 };
 FIRN_API const char* name_of(Pipeline pipeline);
 FIRN_API const char* name_of(Preset preset);

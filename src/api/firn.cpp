@@ -43,6 +43,7 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::lorenzo, "lorenzo"},   {Pipeline::blockpack, "blockpack"},
     {Pipeline::ceresz, "ceresz"},     {Pipeline::ceresz4, "ceresz4"},
     {Pipeline::contexts, "contexts"}, {Pipeline::interp, "interp"},
+    {Pipeline::causal, "causal"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
 constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr"};

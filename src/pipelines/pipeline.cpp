@@ -7,6 +7,7 @@
 
 #include "encode/lossless.hpp"
 #include "pipelines/blockpack.hpp"
+#include "pipelines/causal.hpp"
 #include "pipelines/contexts.hpp"
 #include "pipelines/interp.hpp"
 #include "pipelines/lorenzo.hpp"
@@ -75,6 +76,7 @@ std::size_t payload_capacity(std::size_t count, Type type) {
   const std::size_t bytes = size_of(type);
   return std::max({lorenzo_capacity(count, bytes), blockpack_payload_capacity(count, bytes),
                    contexts_capacity(count, bytes), interp_capacity(count, bytes),
+                   causal_capacity(count, bytes),
                    encode::Lossless::capacity(count * bytes) + 16});
 }
 
@@ -99,6 +101,8 @@ bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
       return encode_contexts(chunk, parameters, workspace, out, encoded);
     case Pipeline::interp:
       return encode_interp(chunk, parameters, candidate.frozen, workspace, out, encoded);
+    case Pipeline::causal:
+      return encode_causal(chunk, parameters, workspace, out, encoded);
     case Pipeline::ceresz:
     case Pipeline::ceresz4:
       return encode_ceresz(candidate.pipeline, chunk, parameters, workspace, out, encoded);
@@ -154,6 +158,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
   std::size_t count = 0;
   list[count++] = {Pipeline::contexts};
   list[count++] = {Pipeline::interp};
+  if (parameters.thorough) list[count++] = {Pipeline::causal};
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
   // each, a quick one of the slowest.
   for (int k = 0; chunk.rank() > 1 && k < (parameters.thorough ? chunk.rank() : 1); ++k) {
@@ -223,6 +228,8 @@ bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Para
       return parameters.bound_abs > 0 && decode_contexts(payload, parameters, chunk, workspace);
     case Pipeline::interp:
       return parameters.bound_abs > 0 && decode_interp(payload, parameters, chunk, workspace);
+    case Pipeline::causal:
+      return parameters.bound_abs > 0 && decode_causal(payload, parameters, chunk, workspace);
     case Pipeline::ceresz:
     case Pipeline::ceresz4:
       return parameters.bound_abs > 0 &&
@@ -244,6 +251,8 @@ std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, i
       return describe_head(payload, rank);
     case Pipeline::interp:
       return describe_interp(payload, rank);
+    case Pipeline::causal:
+      return describe_causal(payload, rank);
     default:
       return {};
   }

@@ -13,6 +13,8 @@
 #include "encode/exact_points.hpp"
 #include "encode/huffman.hpp"
 #include "encode/lossless.hpp"
+#include "pipelines/wavefront.hpp"
+#include "predict/robust_fit.hpp"
 
 namespace firn::pipelines {
 
@@ -48,6 +50,8 @@ struct Workspace {
   ScratchArray<std::uint8_t> point_magnitudes;
   ScratchArray<std::uint8_t> edge_magnitudes;
   std::vector<std::size_t> segments;
+  Wavefront wavefront;
+  predict::RobustFit fit;
 
   ScratchArray<std::uint16_t> symbols;
   ScratchArray<std::uint32_t> histogram;

@@ -278,9 +278,12 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
   // errors are larger than that, tighten until the target is met.
   const double target =
       width * power_of_ten(-bound.value / 20);  // root mean square error
-                                                // Feedback makes the errors of `interp` another
+                                                // Feedback makes the errors another
                                                 // field: there, no error may exceed the target.
-  if (plan->parameters.pipeline == Pipeline::interp) return set_bound<T>(target, magnitude, plan);
+  if (plan->parameters.pipeline == Pipeline::interp ||
+      plan->parameters.pipeline == Pipeline::causal) {
+    return set_bound<T>(target, magnitude, plan);
+  }
   double bound_abs = target * 1.7320508075688772;
   for (int attempt = 0; attempt < 20; ++attempt) {
     set_bound<T>(bound_abs, magnitude, plan);
@@ -303,7 +306,8 @@ ValueRange value_range(const ArrayView& array, std::optional<double> fill,
 
 Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
   if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
-  if (options.pipeline > Pipeline::interp) return bad("unknown pipeline");
+  if (options.pipeline > Pipeline::causal || std::string(name_of(options.pipeline)) == "unknown")
+    return bad("unknown pipeline");
   if (const Status status = check_bound(options.bound); !status) return status.error();
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
