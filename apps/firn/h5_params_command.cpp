@@ -16,17 +16,12 @@ namespace firn_cli {
 namespace {
 
 constexpr const char* kChunkWarning =
-    "WARNING: inside HDF5 a filter sees one chunk at a time, so '{}' is relative to the value "
-    "range "
-    "of EACH CHUNK,\n"
-    "padding at the dataset's edges included: the error differs from chunk to chunk. For one bound "
-    "for the\n"
-    "whole dataset use --abs E, or --rel E --range LOW,HIGH with the values that the data can "
-    "have, "
-    "or\n"
-    "'firn h5 compress --rel E', which looks at the whole dataset first.\n\n";
+    "WARNING: inside HDF5 a filter sees one chunk at a time, so '{}' is relative to the value\n"
+    "range of EACH CHUNK, padding at the dataset's edges included: the error differs from chunk\n"
+    "to chunk. For one bound for the whole dataset use --abs E, or --rel E --range LOW,HIGH with\n"
+    "the values that the data can have, or 'firn h5 compress --rel E', which looks at the whole\n"
+    "dataset first.\n\n";
 
-// "fill_value" as C writes it.
 std::string c_bound(const firn::Bound& bound) {
   switch (bound.kind) {
     case firn::BoundKind::lossless:
@@ -37,6 +32,8 @@ std::string c_bound(const firn::Bound& bound) {
       return fmt::format("firn_hdf5_rel_of_chunk({})", bound.value);
     case firn::BoundKind::psnr:
       return fmt::format("firn_hdf5_psnr_of_chunk({})", bound.value);
+    case firn::BoundKind::pwrel:
+      return fmt::format("firn_hdf5_pwrel({})", bound.value);
   }
   return "";
 }

@@ -25,6 +25,9 @@ inline constexpr int kMarginShift = 4;
 inline constexpr int kMinMargin = 2;
 inline constexpr int kMaxMargin = 10;
 
+// The largest fraction that a pwrel stream enforces: below it differences of values are exact.
+inline constexpr double kMaxPointwise = 0.5;
+
 // First byte of a record. Chunk records carry the id of their pipeline.
 inline constexpr std::uint8_t kIndexTag = 0x00;
 inline constexpr std::uint8_t kPipelineMask = 0x0F;
@@ -38,12 +41,19 @@ inline constexpr std::uint32_t kErrorUnits = 65535;
 inline constexpr std::uint32_t kFooterMagic = 0x58444946;  // "FIDX"
 inline constexpr std::size_t kFooterBytes = 8;
 
+// First and last 4 bytes of the directory of a series.
+inline constexpr std::uint32_t kDirectoryMagic = 0x52494446;  // "FDIR"
+
 // A chunk holds at most this many values, so that a damaged header cannot ask for much memory.
 inline constexpr std::uint64_t kMaxChunkValues = std::uint64_t{1} << 24;
 
 // Payload of a quantising pipeline: flags in its first byte.
 inline constexpr std::uint8_t kHasExactPoints = 0x01;
 inline constexpr std::uint8_t kWideCodes = 0x02;
+
+// The same byte of `fre`, besides kHasExactPoints.
+inline constexpr std::uint8_t kFreRounded = 0x02;
+inline constexpr std::uint8_t kFreExchanged = 0x04;
 
 // How the symbols of `lorenzo` are coded.
 inline constexpr std::uint8_t kSymbolsSingle = 0;

@@ -54,6 +54,24 @@ bool read_index(std::span<const std::uint8_t> stream, std::size_t header_bytes,
   return offset == begin && in.remaining() == 0;
 }
 
+// Where the index at the start of `bytes` ends; 0 when it is not all there, or damaged.
+std::uint64_t index_end(std::span<const std::uint8_t> bytes, const Header& header,
+                        std::uint64_t chunks) {
+  ByteReader in(bytes);
+  if (in.read<std::uint8_t>() != format::kIndexTag || in.read_varint() != chunks) return 0;
+  for (std::uint64_t i = 0; i < chunks && in.ok(); ++i) {
+    in.read_varint();
+    in.read<std::uint16_t>();
+  }
+  const auto body = bytes.first(in.position());
+  const std::uint32_t sum = in.read<std::uint32_t>();
+  const std::uint32_t size = in.read<std::uint32_t>();
+  const bool sound = in.read<std::uint32_t>() == format::kFooterMagic && in.ok() &&
+                     size == body.size() + format::kChecksumBytes &&
+                     sum == checksum(body, record_seed(header, kIndexNumber));
+  return sound ? in.position() : 0;
+}
+
 }  // namespace
 
 std::size_t record_head_bytes(std::uint64_t chunk_raw_bytes) {
@@ -96,9 +114,11 @@ void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes
                   const Header& header, const Grid& grid, RecordTable* table) {
   table->entries.clear();
   table->has_index = false;
+  table->end = 0;
   const std::uint64_t chunks = grid.count();
   if (chunks > 1 && read_index(stream, header_bytes, header, chunks, table)) {
     table->has_index = true;
+    table->end = stream.size();
     return;
   }
   table->entries.clear();
@@ -117,6 +137,9 @@ void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes
     table->entries.push_back({offset, size, units});
     offset += size;
   }
+  if (table->entries.size() != chunks) return;
+  const std::uint64_t index = chunks > 1 ? index_end(stream.subspan(offset), header, chunks) : 0;
+  if (chunks <= 1 || index != 0) table->end = offset + index;
 }
 
 Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,

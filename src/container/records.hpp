@@ -47,6 +47,7 @@ struct RecordTable {
   };
   std::vector<Entry> entries;
   bool has_index = false;
+  std::uint64_t end = 0;  // of the whole stream, when all of it was found; else 0
 };
 
 // Finds the records through the index, or else by walking from one to the next.

@@ -20,6 +20,7 @@ class Output {
   // At least `bytes` at the end of what was written, or null.
   std::uint8_t* reserve(std::size_t bytes);
   void commit(std::size_t bytes) { size_ += bytes; }
+  void rewind() { size_ = 0; }
   std::size_t size() const { return size_; }
   bool fixed() const { return buffer_ == nullptr; }
   void finish();

@@ -112,6 +112,7 @@ Status decode_chunk(const OpenStream& stream, std::uint64_t number, const Region
 pipelines::Parameters parameters_of(const container::Header& header) {
   pipelines::Parameters parameters;
   parameters.bound_abs = header.bound_abs;
+  parameters.pointwise = header.bound.kind == BoundKind::pwrel;
   parameters.margin = header.margin;
   parameters.fill = header.fill;
   return parameters;
@@ -126,6 +127,17 @@ Status OpenStream::open(std::span<const std::uint8_t> stream) {
   grid = Grid(header.shape, header.chunk);
   container::find_records(stream, in.position(), header, grid, &records);
   return std::monostate{};
+}
+
+void fill_with_nan(const MutableArrayView& array) {
+  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
+  Region all;
+  all.shape = array.shape;
+  if (array.type == Type::f32) {
+    set_to_nan(Box<float>(static_cast<float*>(array.data), strides, all));
+  } else {
+    set_to_nan(Box<double>(static_cast<double*>(array.data), strides, all));
+  }
 }
 
 Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& error) {

@@ -583,7 +583,7 @@ bool decode_causal(std::span<const std::uint8_t> payload, const Parameters& para
     T* to = values + row.origin;
     for (std::size_t x = 0; x < row.length; ++x) to[x * along] = from[x * stride];
   });
-  store_points(values, any_exact, chunk, workspace);
+  write_values<T>(values, any_exact, chunk, workspace);
   return true;
 }
 

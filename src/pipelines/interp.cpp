@@ -485,7 +485,7 @@ bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& para
   }
   if (!workspace.rans_decoder.finish()) return false;
 
-  store_points(refinement.grid(), any_exact, chunk, workspace);
+  write_values<T>(refinement.grid(), any_exact, chunk, workspace);
   return true;
 }
 

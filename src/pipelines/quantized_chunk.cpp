@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "container/format.hpp"
 
@@ -48,10 +50,19 @@ bool unpack_orders(std::uint8_t packed, int rank, Orders* orders) {
   return lags <= predict::kMaxLags;
 }
 
+bool orders_fit(const Orders& orders, int rank, const Extents& extents) {
+  for (int k = 0; k < rank; ++k) {
+    if (orders[k] >= std::max<std::size_t>(1, extents[k])) return false;
+  }
+  return true;
+}
+
 std::size_t history_room(int rank, const Extents& extents) {
-  // Two differences along each of two axes is the most that four lags can reach.
   const auto lags = axis_lags(rank, extents);
-  std::size_t room = 2 * lags[0] + (rank > 1 ? 2 * lags[1] : 0);
+  std::size_t room = 1;
+  for (int k = 0; k < rank; ++k) {
+    if (extents[k] != 0) room += lags[k] * std::min<std::size_t>(2, extents[k] - 1);
+  }
   return (room + 15) / 16 * 16;
 }
 
@@ -79,15 +90,71 @@ bool holds(const T* row, std::size_t length, T value) {
   return found;
 }
 
-// visit(i) for each set bit of ceil(count / 64) words, in order; stops when it returns false.
-template <class Visit>
-bool for_each_bit(const std::uint64_t* words, std::size_t count, Visit visit) {
-  for (std::size_t w = 0; w < (count + 63) / 64; ++w) {
-    for (std::uint64_t word = words[w]; word != 0; word &= word - 1) {
-      if (!visit(w * 64 + static_cast<std::size_t>(std::countr_zero(word)))) return false;
+// Exact points of a chunk as they are found, in workspace.exact_map and workspace.exact_bytes.
+template <class T, class Q>
+class ExactCollector {
+ public:
+  ExactCollector(std::size_t count, T fill, const quantize::Scale<T>& scale, Workspace& workspace)
+      : count_(count), fill_(fill), scale_(scale), workspace_(workspace) {}
+
+  std::size_t found() const { return found_; }
+
+  // Takes the values whose flag is set; their codes repeat the code before. False: one of them
+  // would not be exact with wider codes.
+  bool add(const T* values, std::size_t length, const std::uint64_t* flags, std::size_t offset,
+           Q* codes) {
+    if (found_ == 0) {
+      workspace_.exact_map.reset(count_);
+      workspace_.exact_bytes.reserve(count_ * sizeof(T));
     }
+    T* const exact = reinterpret_cast<T*>(workspace_.exact_bytes.data());
+    for (std::size_t begin = 0; begin < length; begin += 64) {
+      std::uint64_t word = flags[begin / 64];
+      workspace_.exact_map.set_word(offset + begin, word);
+      if (kCannotWiden && word == ~std::uint64_t{0}) {
+        std::copy_n(values + begin, 64, exact + found_);
+        std::fill_n(codes + begin, 64, codes[static_cast<std::ptrdiff_t>(begin) - 1]);
+        found_ += 64;
+        continue;
+      }
+      for (; word != 0; word &= word - 1) {
+        const std::size_t i = begin + static_cast<std::size_t>(std::countr_zero(word));
+        if (!kCannotWiden && values[i] != fill_ && quantize::needs_wide(values[i], scale_)) {
+          return false;
+        }
+        exact[found_++] = values[i];
+        codes[i] = codes[static_cast<std::ptrdiff_t>(i) - 1];
+      }
+    }
+    return true;
   }
-  return true;
+
+  // Masks may cover most of a chunk and still cost little; scattered failures do not.
+  bool too_many() const {
+    const std::size_t max_exact = count_ / 4;
+    if (found_ <= max_exact) return false;
+    std::size_t finite = 0;
+    const T* exact = reinterpret_cast<const T*>(workspace_.exact_bytes.data());
+    for (std::size_t i = 0; i < found_; ++i) finite += std::isfinite(exact[i]);
+    return finite > max_exact;
+  }
+
+ private:
+  static constexpr bool kCannotWiden = sizeof(T) == 4 || sizeof(Q) == 8;
+  std::size_t count_;
+  T fill_;
+  quantize::Scale<T> scale_;
+  Workspace& workspace_;
+  std::size_t found_ = 0;
+};
+
+bool all_short(const std::int16_t* codes, std::size_t count) {
+  std::int16_t low = 0, high = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    low = std::min(low, codes[i]);
+    high = std::max(high, codes[i]);
+  }
+  return low >= -quantize::kShortLimit && high <= quantize::kShortLimit;
 }
 
 }  // namespace
@@ -95,67 +162,68 @@ bool for_each_bit(const std::uint64_t* words, std::size_t count, Visit visit) {
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result) {
-  const auto& kernels = quantize::kernels<T, Q>(workspace.target);
+  constexpr bool kShort = sizeof(Q) == 2;
+  using Wide = std::conditional_t<kShort, std::int32_t, Q>;
+  // Rows are taken in pieces: what is special about a few values concerns only theirs.
+  constexpr std::size_t kPiece = 16384;
+  // Short codes near the limits of 32 bits are left to the kernels that clamp.
+  constexpr std::int32_t kLargestBase = 1 << 29;
+  const auto& kernels = quantize::kernels<T, Wide>(workspace.target);
+  const auto quantize_piece = [&] {
+    if constexpr (kShort) {
+      return quantize::short_kernels<T>(workspace.target).quantize;
+    } else {
+      return kernels.quantize;
+    }
+  }();
   const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
   const std::size_t count = chunk.count();
-  const std::size_t max_exact = count / 4;
+  const std::size_t row_length = chunk.row_length();
   result->count = count;
   result->codes = reserve_codes<Q>(count, history_room(chunk.rank(), chunk.extents()), workspace);
   T* gathered = reinterpret_cast<T*>(
-      workspace.row.reserve(chunk.row_stride() == 1 ? 1 : chunk.row_length() * sizeof(T)));
+      workspace.row.reserve(chunk.row_stride() == 1 ? 1 : row_length * sizeof(T)));
+  std::uint64_t* flags = workspace.row_flags.reserve(kPiece / 64);
   const T fill = fill_of<T>(parameters);
+  ExactCollector<T, Q> exact(count, fill, scale, workspace);
   T max_error = 0;
   bool have_base = false;
-  QuantizeOutcome outcome = QuantizeOutcome::done;
 
-  chunk.for_each_row([&](const T* row, std::size_t offset) {
-    const std::size_t length = chunk.row_length();
+  const auto take_piece = [&](const T* values, std::size_t length, std::size_t offset) {
+    Q* codes = result->codes + offset;
+    T error = 0;
+    for (std::size_t i = 0; !have_base && i < length; ++i) {
+      if (values[i] == fill) continue;
+      have_base = quantize::quantize_value<T, Wide>(values[i], scale, &result->base, &error);
+      if (kShort && have_base && std::abs(result->base) > kLargestBase) return false;
+    }
+    const auto outcome = quantize_piece(values, length, scale, result->base, codes);
+    if (outcome.within && !(parameters.fill && holds(values, length, fill))) {
+      max_error = std::max(max_error, outcome.max_error);
+      return true;
+    }
+    max_error = std::max(max_error, kernels.flag(values, length, scale, fill, flags));
+    if (!exact.add(values, length, flags, offset, codes)) return false;
+    if constexpr (kShort) return all_short(codes, length);
+    return true;
+  };
+  const bool taken = chunk.for_each_row([&](const T* row, std::size_t offset) {
     if (chunk.row_stride() != 1) {
-      for (std::size_t i = 0; i < length; ++i) {
+      for (std::size_t i = 0; i < row_length; ++i) {
         gathered[i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
       }
       row = gathered;
     }
-    Q* codes = result->codes + offset;
-    T error = 0;
-    for (std::size_t i = 0; !have_base && i < length; ++i) {
-      if (row[i] == fill) continue;
-      have_base = quantize::quantize_value<T, Q>(row[i], scale, &result->base, &error);
+    for (std::size_t i = 0; i < row_length; i += kPiece) {
+      if (!take_piece(row + i, std::min(kPiece, row_length - i), offset + i)) return false;
     }
-    const auto row_outcome = kernels.quantize(row, length, scale, result->base, codes);
-    if (row_outcome.within && !(parameters.fill && holds(row, length, fill))) {
-      max_error = std::max(max_error, row_outcome.max_error);
-      return true;
-    }
-    std::uint64_t* flags = workspace.row_flags.reserve((length + 63) / 64);
-    max_error = std::max(max_error, kernels.flag(row, length, scale, fill, flags));
-    if (result->exact_count == 0) {
-      workspace.exact_map.reset(count);
-      workspace.exact_bytes.reserve(count * sizeof(T));
-    }
-    T* exact = reinterpret_cast<T*>(workspace.exact_bytes.data());
-    return for_each_bit(flags, length, [&](std::size_t i) {
-      if (sizeof(T) == 8 && sizeof(Q) == 4 && row[i] != fill &&
-          quantize::needs_wide(row[i], scale)) {
-        outcome = QuantizeOutcome::needs_wide;
-        return false;
-      }
-      codes[i] = 0;
-      workspace.exact_map.set(offset + i);
-      exact[result->exact_count++] = row[i];
-      return true;
-    });
+    return true;
   });
-  if (outcome == QuantizeOutcome::done && !have_base) return QuantizeOutcome::too_many_exact;
-  // Masks may cover most of a chunk and still cost little; scattered failures do not.
-  if (outcome == QuantizeOutcome::done && result->exact_count > max_exact && !parameters.fill) {
-    std::size_t finite = 0;
-    const T* exact = reinterpret_cast<const T*>(workspace.exact_bytes.data());
-    for (std::size_t i = 0; i < result->exact_count; ++i) finite += std::isfinite(exact[i]);
-    if (finite > max_exact) return QuantizeOutcome::too_many_exact;
-  }
+  if (!taken) return QuantizeOutcome::needs_wide;
+  if (!have_base || (!parameters.fill && exact.too_many())) return QuantizeOutcome::too_many_exact;
+  result->exact_count = exact.found();
   result->max_error = static_cast<double>(max_error);
-  return outcome;
+  return QuantizeOutcome::done;
 }
 
 template <class Q>
@@ -239,6 +307,42 @@ void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::si
   });
 }
 
+template <class T>
+const T* contiguous(const Box<const T>& chunk, Workspace& workspace) {
+  if (const T* whole = contiguous_memory(chunk)) return whole;
+  T* copy = reinterpret_cast<T*>(workspace.values.reserve(chunk.count() * sizeof(T)));
+  chunk.for_each_row([&](const T* row, std::size_t offset) {
+    for (std::size_t i = 0; i < chunk.row_length(); ++i) {
+      copy[offset + i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
+    }
+    return true;
+  });
+  return copy;
+}
+
+template <class T>
+void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspace& workspace) {
+  const std::uint8_t* exact = workspace.exact_bytes.data();
+  const std::size_t length = chunk.row_length();
+  const std::int64_t stride = chunk.row_stride();
+  chunk.for_each_row([&](T* row, std::size_t offset) {
+    if (stride != 1) {
+      for (std::size_t i = 0; i < length; ++i) {
+        row[static_cast<std::int64_t>(i) * stride] = values[offset + i];
+      }
+    } else if (row != values + offset) {
+      std::memcpy(row, values + offset, length * sizeof(T));
+    }
+    if (any_exact) {
+      workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
+        std::memcpy(&row[static_cast<std::int64_t>(i - offset) * stride], exact, sizeof(T));
+        exact += sizeof(T);
+      });
+    }
+    return true;
+  });
+}
+
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes) {
   return 2 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes);
 }
@@ -250,15 +354,21 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
   out.write<std::uint8_t>(pack_orders(head.orders));
   const auto base = static_cast<std::uint64_t>(head.base);
   out.write_varint(base << 1 ^ (head.base < 0 ? ~std::uint64_t{0} : 0));
-  if (head.exact_count == 0) return;
+  if (head.exact_count != 0) {
+    write_exact_points_of(rank, extents, head.exact_count * value_bytes, workspace, out);
+  }
+}
+
+void write_exact_points_of(int rank, const Extents& extents, std::size_t exact_bytes,
+                           Workspace& workspace, ByteWriter& out) {
   const auto lags = axis_lags(rank, extents);
   std::array<std::size_t, kMaxRank> row_first{};
   int count = 0;
   row_first[count++] = extents[rank - 1];
   for (int k = rank - 3; k >= 0; --k) row_first[count++] = lags[k];
   write_exact_points(workspace.exact_map, {row_first.data(), static_cast<std::size_t>(count)},
-                     {workspace.exact_bytes.data(), head.exact_count * value_bytes},
-                     workspace.lossless, workspace.exact_scratch, out);
+                     {workspace.exact_bytes.data(), exact_bytes}, workspace.lossless,
+                     workspace.exact_scratch, out);
 }
 
 bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::size_t value_bytes,
@@ -267,7 +377,7 @@ bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::si
   const std::uint8_t orders = in.read<std::uint8_t>();
   const std::uint64_t base = in.read_varint();
   if (!in.ok() || (flags & ~(format::kHasExactPoints | format::kWideCodes)) != 0 ||
-      !unpack_orders(orders, rank, &head->orders)) {
+      !unpack_orders(orders, rank, &head->orders) || !orders_fit(head->orders, rank, extents)) {
     return false;
   }
   head->wide = (flags & format::kWideCodes) != 0;
@@ -297,19 +407,31 @@ std::string describe_head(std::span<const std::uint8_t> payload, int rank) {
   return text;
 }
 
-#define FIRN_INSTANTIATE(T, Q)                                                                \
+template const float* contiguous(const Box<const float>&, Workspace&);
+template const double* contiguous(const Box<const double>&, Workspace&);
+template void write_values(const float*, bool, const Box<float>&, Workspace&);
+template void write_values(const double*, bool, const Box<double>&, Workspace&);
+#define FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                       \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
-                                          QuantizedChunk<T, Q>*);                             \
-  template void restore_chunk(const Q*, Q, const Parameters&, std::size_t, const Box<T>&,     \
+                                          QuantizedChunk<T, Q>*);
+#define FIRN_INSTANTIATE(T, Q)                                                            \
+  FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                         \
+  template void restore_chunk(const Q*, Q, const Parameters&, std::size_t, const Box<T>&, \
                               Workspace&);
+FIRN_INSTANTIATE_QUANTIZE(float, std::int16_t)
+FIRN_INSTANTIATE_QUANTIZE(double, std::int16_t)
 FIRN_INSTANTIATE(float, std::int32_t)
 FIRN_INSTANTIATE(double, std::int32_t)
 FIRN_INSTANTIATE(double, std::int64_t)
 #undef FIRN_INSTANTIATE
+#undef FIRN_INSTANTIATE_QUANTIZE
+template Orders choose_orders(const std::int16_t*, std::size_t, int, const Extents&, int,
+                              Workspace&);
 template Orders choose_orders(const std::int32_t*, std::size_t, int, const Extents&, int,
                               Workspace&);
 template Orders choose_orders(const std::int64_t*, std::size_t, int, const Extents&, int,
                               Workspace&);
+template std::int16_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 template std::int32_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 template std::int64_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 

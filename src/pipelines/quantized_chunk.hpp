@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "base/bytes.hpp"
 #include "base/geometry.hpp"
@@ -29,13 +30,16 @@ std::uint8_t pack_orders(const Orders& orders);
 // False when an axis has order 3 or there are more than predict::kMaxLags.
 bool unpack_orders(std::uint8_t packed, int rank, Orders* orders);
 
-// Zeros that lie before the codes of a chunk: as many as any choice of lags can reach.
+// An axis of n values has at most n - 1 differences.
+bool orders_fit(const Orders& orders, int rank, const std::array<std::size_t, kMaxRank>& extents);
+
+// Zeros that lie before the codes of a chunk: as many as orders that fit can reach, and one.
 std::size_t history_room(int rank, const std::array<std::size_t, kMaxRank>& extents);
 
 template <class T, class Q>
 struct QuantizedChunk {
   Q* codes = nullptr;  // count of them, history_room() zeros before
-  Q base = 0;
+  std::conditional_t<sizeof(Q) == 2, std::int32_t, Q> base = 0;
   std::size_t count = 0;
   std::size_t exact_count = 0;  // in workspace.exact_map, bits in workspace.exact_bytes
   double max_error = 0;
@@ -43,7 +47,8 @@ struct QuantizedChunk {
 
 enum class QuantizeOutcome { done, needs_wide, too_many_exact };
 
-// Quantises a chunk. Codes of exact points are 0 until predict::Kernels::fill sets them.
+// Quantises a chunk. The code of an exact point repeats the one before it; predict::Kernels::fill
+// may choose another. Codes of 16 bits need wide ones when they vary too much for differences.
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result);
@@ -63,6 +68,32 @@ Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace);
 template <class T, class Q>
 void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::size_t exact_count,
                    const Box<T>& chunk, Workspace& workspace);
+
+// Where the chunk's values lie, when they lie one behind the other; null otherwise.
+template <class T>
+T* contiguous_memory(const Box<T>& chunk) {
+  T* whole = nullptr;
+  if (chunk.row_stride() == 1 && chunk.row_length() == chunk.count()) {
+    chunk.for_each_row([&](T* row, std::size_t) {
+      whole = row;
+      return true;
+    });
+  }
+  return whole;
+}
+
+// A contiguous copy of the chunk, unless it is contiguous already.
+template <class T>
+const T* contiguous(const Box<const T>& chunk, Workspace& workspace);
+
+// Writes decoded values, which lie one behind the other (or where they belong already), to the
+// chunk's place, with the exact points of the workspace on top when there are any.
+template <class T>
+void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspace& workspace);
+
+// The exact points of the workspace, as payloads have them.
+void write_exact_points_of(int rank, const std::array<std::size_t, kMaxRank>& extents,
+                           std::size_t exact_bytes, Workspace& workspace, ByteWriter& out);
 
 // The head of a payload: flags, orders, base, exact points.
 struct PayloadHead {
