@@ -19,7 +19,7 @@ import sys
 
 CODECS = [("--preset", name) for name in ("fast", "balanced", "small")] + [
     ("--pipeline", name)
-    for name in ("lorenzo", "blockpack", "ceresz", "ceresz4", "contexts", "interp")
+    for name in ("lorenzo", "blockpack", "ceresz", "ceresz4", "contexts", "interp", "causal")
 ]
 
 

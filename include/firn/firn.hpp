@@ -160,6 +160,7 @@ enum class Pipeline : std::uint8_t {
   contexts = 8,   // quantise, differences, rANS whose distributions follow the neighbourhood
   interp = 9,     // interpolation with feedback from coarse to fine, the same coder
   fre = 10,       // pwrel only: prefix codes on exponent differences, mantissas cut
+  causal = 11,    // trained prediction from decoded neighbours in a wavefront, the same coder
   // Never in a stream: `fre` with mantissas rounded, which needs one bit less for the same bound.
   fre_round = 26,
 };

@@ -14,6 +14,8 @@
 #include "encode/huffman.hpp"
 #include "encode/huffman_books.hpp"
 #include "encode/lossless.hpp"
+#include "pipelines/wavefront.hpp"
+#include "predict/robust_fit.hpp"
 
 namespace firn::pipelines {
 
@@ -50,6 +52,8 @@ struct Workspace {
   ScratchArray<std::uint8_t> point_magnitudes;
   ScratchArray<std::uint8_t> edge_magnitudes;
   std::vector<std::size_t> segments;
+  Wavefront wavefront;
+  predict::RobustFit fit;
 
   ScratchArray<std::uint16_t> symbols;
   ScratchArray<std::uint32_t> histogram;

@@ -234,7 +234,7 @@ class FormatTest(unittest.TestCase):
     def test_masks_decode_the_same_bits(self):
         # Maps of exact points that repeat after a slice (lag 600), a row (lag 100), two short
         # rows (lag 64 or more), or not at all.
-        names = ["lorenzo", "blockpack", "contexts", "interp"]
+        names = ["lorenzo", "blockpack", "contexts", "interp", "causal"]
         shapes = [(10, 20, 30), (50, 100), (400, 33), (3000,)]
         for index, (name, dims) in enumerate(itertools.product(names, shapes)):
             dtype = TYPES[(index + index // len(shapes)) % 2]
