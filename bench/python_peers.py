@@ -4,8 +4,9 @@
     pip install . hdf5plugin h5py zfpy
     python bench/python_peers.py [FOLDER] [--rel 1e-3] [--repeats 3] [--only NAME ...]
 
-FOLDER has a MANIFEST.tsv (columns name, file, dtype, dims, notes) or files whose names end in their
-dims and type, such as u_50x100x100.f32 (slowest axis first); without one, the repository's data.
+FOLDER has files whose names end in their dims and type, such as u_50x100x100.f32 (slowest axis
+first), or a MANIFEST.tsv with the columns name, file, dtype, dims and notes ("fill 1e20" in the
+notes marks missing values). Without one: the repository's field and three generated ones.
 Everything runs on one thread. hdf5plugin's filters run through h5py on a file in memory with one
 chunk, the others on arrays; "firn ... h5py" is Firn the same way. Each measurement runs in a
 process of its own, so that a peer that crashes is a line of the report. Speeds are best of
@@ -30,21 +31,39 @@ TIME_LIMIT_SECONDS = 300
 
 
 def fields_in(folder):
-    """(name, path, dtype, dims, fill) of every field of a folder."""
+    """(name, array, fill) of every field of a folder."""
     manifest = folder / "MANIFEST.tsv"
     if manifest.exists():
         with open(manifest, newline="") as file:
             for row in csv.DictReader(file, delimiter="\t"):
                 fill = re.search(r"fill (-?[0-9.e+]+)", row.get("notes") or "")
+                field = np.fromfile(folder / row["file"], TYPES[row["dtype"]])
                 dims = tuple(map(int, row["dims"].split("x")))
-                yield (row["name"], folder / row["file"], TYPES[row["dtype"]], dims,
-                       float(fill.group(1)) if fill else None)
+                yield row["name"], field.reshape(dims), float(fill.group(1)) if fill else None
         return
     for path in sorted(folder.iterdir()):
         match = re.fullmatch(r"(.*?)_?([0-9]+(?:x[0-9]+)*)\.(f32|f64)", path.name)
         if match:
             dims = tuple(map(int, match.group(2).split("x")))
-            yield match.group(1), path, TYPES[match.group(3)], dims, None
+            yield match.group(1), np.fromfile(path, TYPES[match.group(3)]).reshape(dims), None
+
+
+def random_field(shape, slope, seed):
+    """Noise whose power falls with the frequency to this slope: cascades of any roughness."""
+    noise = np.random.default_rng(seed).standard_normal(shape)
+    frequencies = np.meshgrid(*map(np.fft.fftfreq, shape), indexing="ij", sparse=True)
+    square = sum(f * f for f in frequencies)
+    square.flat[0] = 1
+    return np.fft.ifftn(np.fft.fftn(noise) * square ** (-slope / 4)).real
+
+
+def default_fields():
+    yield from fields_in(DATA)
+    yield "turbulence", random_field((128, 128, 128), 11 / 3, 1).astype(np.float32), None
+    yield "smooth", random_field((96, 96, 96), 7, 2), None
+    masked = random_field((512, 768), 3, 3).astype(np.float32)
+    masked[random_field((512, 768), 4, 4) > 0] = np.nan  # continents
+    yield "coast", masked, None
 
 
 class Codec:
@@ -217,7 +236,7 @@ def print_summary(results, names):
     for name in names:
         good = [result for result in results[name] if "failure" not in result]
         if not good:
-            print(f"{name:<24}{0:>7}   {results[name][0]['failure']}")
+            print(f"{name:<24}{0:>7}   {results[name][0]['failure'] if results[name] else ''}")
             continue
 
         def mean(of):
@@ -236,7 +255,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", nargs="?", type=pathlib.Path, default=DATA)
+    parser.add_argument("folder", nargs="?", type=pathlib.Path)
     parser.add_argument("--rel", type=float, default=1e-3, help="bound, as a fraction of the range")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", nargs="+", help="codecs whose names contain one of these")
@@ -247,16 +266,15 @@ def main():
         for codec in all_codecs()
         if not arguments.only or any(word.lower() in codec.name.lower() for word in arguments.only)
     ]
-    fields = list(fields_in(arguments.folder))
-    if not codecs or not fields:
-        parser.error("no such codec" if fields else f"no fields in {arguments.folder}")
+    if not codecs:
+        parser.error("no such codec")
+    fields = fields_in(arguments.folder) if arguments.folder else default_fields()
     results = {codec.name: [] for codec in codecs}
-    for name, path, dtype, dims, fill in fields:
-        field = np.fromfile(path, dtype).reshape(dims)
+    for name, field, fill in fields:
         valid = field[~is_special(field, fill)].astype(np.float64)
         # A bound that the field's own type can hold, so that nobody's rounding of it counts.
-        bound = float(dtype(arguments.rel * (valid.max() - valid.min())))
-        print(f"\n{name}: {'x'.join(map(str, dims))} {np.dtype(dtype).name}, bound {bound:.4g} "
+        bound = float(field.dtype.type(arguments.rel * (valid.max() - valid.min())))
+        print(f"\n{name}: {'x'.join(map(str, field.shape))} {field.dtype.name}, bound {bound:.4g} "
               f"(rel {arguments.rel:g})")
         print(f"  {'codec':<24}{'ratio':>8}{'compress':>12}{'decompress':>12}   bound held")
         for codec in codecs:

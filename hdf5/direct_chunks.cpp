@@ -1,6 +1,5 @@
 #include "firn/direct_chunks.hpp"
 
-#include <oneapi/tbb/concurrent_queue.h>
 #include <oneapi/tbb/parallel_pipeline.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -41,7 +40,6 @@ class Shipment {
         total_bytes_(product(grid.extents) * value_size) {
     threads_ = execution.threads > 0 ? execution.threads : oneapi::tbb::info::default_concurrency();
     parcels_.resize(std::min<std::uint64_t>(2 * static_cast<std::uint64_t>(threads_), count_));
-    for (Parcel& parcel : parcels_) free_.push(&parcel);
   }
 
   // Runs the stages over all chunks; each returns an Error or nothing. `first` and `last` are each
@@ -53,30 +51,31 @@ class Shipment {
     try {
       tbb::task_arena arena(threads_);
       arena.execute([&] {
+        const auto begin = [&](tbb::flow_control& control) -> Parcel* {
+          if (next == count_ || failed()) {
+            control.stop();
+            return nullptr;
+          }
+          // Free again: chunks finish in order, and no more are under way than there are parcels.
+          Parcel* parcel = &parcels_[next % parcels_.size()];
+          step(*parcel, [&] { return first(next, *parcel); });
+          ++next;
+          return parcel;
+        };
+        const auto work = [&](Parcel* parcel) {
+          step(*parcel, [&] { return middle(*parcel); });
+          return parcel;
+        };
+        const auto finish = [&](Parcel* parcel) {
+          step(*parcel, [&] { return last(*parcel); });
+          report(*parcel);
+        };
+        constexpr auto kInOrder = tbb::filter_mode::serial_in_order;
         tbb::parallel_pipeline(
             parcels_.size(),
-            tbb::make_filter<void, Parcel*>(tbb::filter_mode::serial_in_order,
-                                            [&](tbb::flow_control& control) -> Parcel* {
-                                              Parcel* parcel = nullptr;
-                                              if (next == count_ || failed() ||
-                                                  !free_.try_pop(parcel)) {
-                                                control.stop();
-                                                return nullptr;
-                                              }
-                                              step(*parcel, [&] { return first(next++, *parcel); });
-                                              return parcel;
-                                            }) &
-                tbb::make_filter<Parcel*, Parcel*>(tbb::filter_mode::parallel,
-                                                   [&](Parcel* parcel) {
-                                                     step(*parcel, [&] { return middle(*parcel); });
-                                                     return parcel;
-                                                   }) &
-                tbb::make_filter<Parcel*, void>(tbb::filter_mode::serial_in_order,
-                                                [&](Parcel* parcel) {
-                                                  step(*parcel, [&] { return last(*parcel); });
-                                                  report(*parcel);
-                                                  free_.push(parcel);
-                                                }));
+            tbb::make_filter<void, Parcel*>(kInOrder, begin) &
+                tbb::make_filter<Parcel*, Parcel*>(tbb::filter_mode::parallel, work) &
+                tbb::make_filter<Parcel*, void>(kInOrder, finish));
       });
     } catch (const std::bad_alloc&) {
       return Error{ErrorCode::out_of_memory, "out of memory"};
@@ -126,7 +125,6 @@ class Shipment {
   std::uint64_t done_bytes_ = 0;
   int threads_ = 1;
   std::vector<Parcel> parcels_;
-  oneapi::tbb::concurrent_queue<Parcel*> free_;
   std::mutex mutex_;
   std::optional<Error> error_;
 };

@@ -312,14 +312,8 @@ std::size_t firn_hdf5_filter(unsigned flags, std::size_t word_count, const unsig
 }  // namespace
 
 const H5Z_class2_t kFilterClass = {
-    H5Z_CLASS_T_VERS,
-    FIRN_HDF5_FILTER_ID,
-    1,
-    1,
-    "firn (plugin libh5z_firn)",
-    firn_hdf5_can_apply,
-    firn_hdf5_set_local,
-    firn_hdf5_filter,
+    H5Z_CLASS_T_VERS,    FIRN_HDF5_FILTER_ID, 1, 1, FIRN_HDF5_FILTER_NAME, firn_hdf5_can_apply,
+    firn_hdf5_set_local, firn_hdf5_filter,
 };
 
 }  // namespace firn::hdf5

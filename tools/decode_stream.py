@@ -8,6 +8,7 @@ is meant to be read, not to be fast. Needs python3-numpy, python3-xxhash, python
 import bisect
 import dataclasses
 import functools
+import heapq
 import itertools
 import math
 import struct
@@ -100,7 +101,7 @@ def read_zstd(data, size, what):
 
 # Header
 
-LOSSLESS, ABS, REL, PSNR, PWREL = range(5)
+LOSSLESS, ABS, REL, PSNR, PWREL, RATIO = range(6)
 
 
 @dataclasses.dataclass
@@ -114,6 +115,7 @@ class Header:
     bound_asked: float
     fill: float
     checksum: int
+    books: list = dataclasses.field(default_factory=list)  # that chunks share
 
     def is_pointwise(self):
         return self.kind == PWREL
@@ -125,6 +127,7 @@ class Header:
 
 
 def read_header(reader):
+    start = reader.position
     require(bytes(reader.bytes(4)) == b"FIRN", "not a Firn stream: it does not begin with FIRN")
     version = reader.number("B")
     require(version == 1, f"format version {version}; this decoder knows version 1")
@@ -138,7 +141,7 @@ def read_header(reader):
 
     bound_byte = reader.number("B")
     kind, margin = bound_byte & 15, bound_byte >> 4
-    require(kind <= PWREL, f"unknown kind of bound {kind}")
+    require(kind <= RATIO, f"unknown kind of bound {kind}")
 
     extents = [reader.varint() for _ in range(rank)]
     one_chunk = flags >> 6 & 1
@@ -162,9 +165,9 @@ def read_header(reader):
         kind=kind,
         margin=margin,
         bound=bound,
-        bound_asked=reader.number("d") if kind in (REL, PSNR, PWREL) else None,
+        bound_asked=reader.number("d") if kind in (REL, PSNR, PWREL, RATIO) else None,
         fill=reader.number(code) if flags >> 5 & 1 else None,
-        checksum=reader.check_sum(0, seed=0),
+        checksum=reader.check_sum(start, seed=0),
     )
 
 
@@ -208,6 +211,18 @@ def chunks_of(header):
         yield Chunk(header, box, extents, math.prod(extents))
 
 
+def read_books(reader, header):
+    """Reads the book records, which come before the chunks'."""
+    while reader.left() and reader.data[reader.position] == 15:
+        number = len(header.books)
+        require(number < 64, "there are more than 64 books")
+        reader.what = f"book {number}"
+        start = reader.position
+        reader.number("B")
+        header.books.append(bytes(reader.bytes(reader.number("H"))))
+        reader.check_sum(start, seed=header.checksum << 32 ^ (1 << 63) + number)
+
+
 def read_record(reader, chunk, number):
     """Returns the chunk's values and its achieved error in units of bound / 65535."""
     reader.what = f"chunk {number}"
@@ -227,13 +242,14 @@ def read_record(reader, chunk, number):
     return values, achieved_error
 
 
-def read_index(reader, header, records):
+def read_index(reader, header, first, records):
     """Checks that the index says what the records, (size, achieved error), said."""
     reader.what = "index"
     start = reader.position
     require(reader.number("B") == 0, "the index does not begin with 0")
     count = reader.varint()
     require(count == len(records), f"the index has {count} chunks, not {len(records)}")
+    require(reader.varint() == first, "the index misplaces the first record")
     for number, record in enumerate(records):
         require((reader.varint(), reader.number("H")) == record,
                 f"the index and the record of chunk {number} disagree")
@@ -311,6 +327,7 @@ class QuantizedChunk:
                 f"{payload.what}: reserved flags are set")
         wide = flags >> 1 & 1
         require(not wide or chunk.header.dtype == "<f8", f"{payload.what}: 64-bit codes of f32")
+        self.is_wide = bool(wide)
         self.unsigned = numpy.dtype("<u8" if wide else "<u4")
         self.lags = read_difference_lags(payload, chunk)
         self.base = payload.svarint()
@@ -454,14 +471,20 @@ def decode_lorenzo(payload, chunk):
     extra_bits = payload.bytes(payload.varint())
     mode = payload.number("B")
     alphabet_size = (1 << k + 1) + 65
+    coding, book = mode & 15, mode >> 4
     if mode == 0:
         symbol = payload.number("H")
         require(symbol < alphabet_size, f"{payload.what}: symbol {symbol} is not in the alphabet")
         symbols = numpy.full(count, symbol)
-    elif mode in (1, 2):
-        lengths = read_code_lengths(payload, alphabet_size)
+    elif coding in (1, 2) and book in (0, 1, 2):
+        if book == 0:
+            lengths = read_code_lengths(payload, alphabet_size)
+        elif book == 1:
+            lengths = offline_book(payload, k, quantized.is_wide)
+        else:
+            lengths = shared_book(payload, k, chunk)
         streams = payload
-        if mode == 2:
+        if coding == 2:
             size = payload.varint()
             what = f"{payload.what}, Huffman streams"
             streams = Reader(read_zstd(payload.rest(), size, what), what)
@@ -497,6 +520,72 @@ def residuals_of(symbols, k, extra_bits, what):
     magnitude += numpy.uint64(1 << k)
     residuals[is_large] = numpy.where(is_negative, ~magnitude, magnitude)  # ~m = -m - 1
     return residuals
+
+
+# Offline books, shared books
+
+
+def offline_book(payload, k, is_wide):
+    member, shift = payload.number("B"), payload.number("B")
+    require(member < len(MEMBERS) and shift <= 12,
+            f"{payload.what}: no offline book {member} with shift {shift}")
+    frequency = family_distribution(member)
+
+    def weight(residual, count):
+        """Of a symbol that stands for so many residuals, of which this is one."""
+        high = residual + (1 << shift >> 1) >> shift
+        size = next((s for s in range(31, -1, -1) if token_class(s)[1] <= abs(high)), 0)
+        extra, first = token_class(size)
+        if abs(high) >= first + 2**extra:
+            return 2**15
+        found = frequency[size if high >= 0 else -size]
+        return min(max((found * count << 18) >> shift + extra, 2**15), 2**30)
+
+    edge = 1 << k
+    weights = [weight(residual, 1) for residual in range(-edge, edge)]
+    for width in range(65):
+        if width < 24:
+            weights.append(weight(edge + (1 << width >> 1), max(2, 1 << width)))
+        else:
+            weights.append(2**15 if width <= 32 or is_wide else 0)
+    return lengths_from_weights(weights)
+
+
+def lengths_from_weights(weights):
+    order = sorted((weight, symbol) for symbol, weight in enumerate(weights) if weight)
+    symbols = [symbol for _, symbol in order]
+    depths = huffman_depths([weight for weight, _ in order])
+    least = max(1, sum(weights) >> LONGEST_CODE + 1)
+    while max(depths) > LONGEST_CODE:
+        depths = huffman_depths([max(weight, least) for weight, _ in order])
+        least += least // 4 + 1
+    lengths = numpy.zeros(len(weights), int)
+    lengths[symbols] = depths
+    return lengths
+
+
+def huffman_depths(weights):
+    """Of equal weights leaves come first, in their order, then nodes, by age."""
+    heap = [(weight, leaf) for leaf, weight in enumerate(weights)]
+    parent = {}
+    for node in range(len(weights), 2 * len(weights) - 1):
+        (one, left), (other, right) = heapq.heappop(heap), heapq.heappop(heap)
+        parent[left] = parent[right] = node
+        heapq.heappush(heap, (one + other, node))
+    depth = {heap[0][1]: 0}
+    for node in sorted(parent, reverse=True):
+        depth[node] = depth[parent[node]] + 1
+    return [depth[leaf] for leaf in range(len(weights))]
+
+
+def shared_book(payload, k, chunk):
+    number = payload.number("B")
+    require(number < len(chunk.header.books), f"{payload.what}: there is no book {number}")
+    book = Reader(chunk.header.books[number], f"book {number}")
+    require(book.number("B") == k, f"{payload.what}: book {number} has another k")
+    lengths = read_code_lengths(book, (1 << k + 1) + 65)
+    book.finish()
+    return lengths
 
 
 # Code lengths, codes, Huffman streams
@@ -924,6 +1013,200 @@ def fre_stream(data, count, kept, mantissa_bits, exponent_bits, rank_of, what):
     padding = list(bits)
     require(len(padding) < 8 and not any(padding), f"{what}: bits after the last value")
     return patterns
+# causal
+
+NOT_CODED_CONTEXT = 32
+WINDOW = 32  # rows under way at a time
+TRAIL, ABOVE, BELOW = 2, 2, 1  # padding
+
+
+def decode_causal(payload, chunk):
+    quantized = QuantizedChunk(payload, chunk)
+    require(not quantized.lags and quantized.bits() == 32 and -(1 << 31) <= quantized.base < 1 << 31,
+            f"{payload.what}: its head has orders, 64-bit codes or a base that is too large")
+    fast, shift = payload.number("B"), payload.number("B")
+    require(fast <= len(chunk.extents) and shift < 31, f"{payload.what}: axis {fast}, shift {shift}")
+    class_weights = [payload.number("B") for _ in range(5)]
+    spread_weight, floor = payload.number("B"), payload.number("B")
+    front = CausalFront(chunk, fast)
+    kinds = sorted({kind for _, _, kind in front.runs})
+    taps = {kind: front.taps(kind) for kind in kinds}
+    number = chunk.header.dtype.type
+    weights = {kind: read_stencil(payload, len(taps[kind]), number) for kind in kinds}
+    rans = RansReader(payload, 32)
+
+    step = chunk.header.step()
+    spread_scale = (number(1) / step) * (number(spread_weight) / (number(256) * number(1 << shift)))
+    cells = numpy.full(front.shape, number(quantized.base) * step)
+    sizes = numpy.zeros(front.shape, numpy.int64)  # magnitudes of the codes
+    values = numpy.zeros(chunk.count, chunk.header.dtype)
+
+    def predict_cell(row, column, kind):
+        near = [cells[row + rows, column + columns] for rows, columns in taps[kind]]
+        sums = [number(0), number(0)]
+        for place in reversed(range(len(weights[kind]))):
+            sums[place % 2] = sums[place % 2] + near[place] * weights[kind][place]
+        prediction = sums[0] + sums[1]
+        if not numpy.isfinite(prediction):
+            prediction = number(0)
+        spread = number(0)
+        for value in reversed(near[: min(4, len(weights[kind]))]):
+            spread = spread + abs(value - prediction)
+        around = sum(class_weights[which] * int(sizes[row + rows, column + columns])
+                     for which, rows, columns in front.context_taps(kind)) % (1 << 16)
+        activity = ((numpy.float32(spread * spread_scale) + numpy.float32(around) / numpy.float32(64))
+                    + numpy.float32(floor) / numpy.float32(256))
+        context = (int(activity.view(numpy.uint32)) >> 22) - 242
+        return prediction, min(max(context, 0), 31)
+
+    with numpy.errstate(all="ignore"):
+        for kind, lanes in front.steps(cells):
+            contexts, predictions = [NOT_CODED_CONTEXT] * WINDOW, {}
+            for lane, (row, column, place) in lanes.items():
+                predictions[lane], context = predict_cell(row, column, kind)
+                if not quantized.is_exact[place]:
+                    contexts[lane] = context
+            codes = rans.segment(contexts)
+            for lane, (row, column, place) in lanes.items():
+                cells[row, column] = predictions[lane] + number(codes[lane]) * step
+                sizes[row, column] = min(abs(codes[lane]) >> shift, LARGEST_NEIGHBOUR)
+                values[place] = cells[row, column]
+    rans.finish()
+    values[quantized.is_exact] = quantized.exact_values
+    return values
+
+
+def read_stencil(payload, most, number):
+    """The weights of the taps."""
+    count = payload.number("B")
+    require(1 <= count <= most, f"{payload.what}: {count} taps")
+    shift = payload.number("B") if count > 1 else 0
+    require(shift <= 20, f"{payload.what}: weights in 2^-{shift}")
+    others = [payload.svarint() for _ in range(count - 1)]
+    require(all(abs(weight) <= 1 << 24 for weight in others), f"{payload.what}: a weight is too large")
+    return [number(weight) / number(1 << shift) for weight in [(1 << shift) - sum(others)] + others]
+
+
+class CausalFront:
+    """The padded rows of a chunk, and the order in which their cells are visited."""
+
+    def __init__(self, chunk, fast):
+        rank = len(chunk.extents)
+        axes = [axis for axis in range(rank) if axis != fast and chunk.extents[axis] > 1]
+        self.is_line = fast == rank or not axes
+        if self.is_line:
+            length = -(-chunk.count // WINDOW)
+            self.extents = [1, 1, 1, length]
+            self.lead, self.skew, self.plane_rows, self.planes = 6, 0, WINDOW, 1
+            self.row_starts = [min(row * length, chunk.count) for row in range(WINDOW)]
+            self.row_lengths = [min(length, chunk.count - start) for start in self.row_starts]
+            self.along = 1
+            self.runs = [(0, WINDOW, 0)]
+            self.shape = (WINDOW, 6 + length + TRAIL)
+            return
+        lags = chunk.lags()
+        axes = [None] * (3 - len(axes)) + axes + [fast]
+        self.extents = [1 if axis is None else chunk.extents[axis] for axis in axes]
+        steps = [0 if axis is None else lags[axis] for axis in axes]
+        self.along = steps[3]
+        self.lead = 2 if self.extents[1] > 1 else 6
+        columns = self.lead + self.extents[3] + TRAIL
+        self.skew = max(2, -(-columns // WINDOW))
+        self.plane_rows = ABOVE + self.extents[2] + BELOW
+        before = 1 if self.extents[1] > 1 else 0
+        self.planes = self.extents[1] + before
+        self.shape = (self.extents[0] * self.planes * self.plane_rows, columns)
+        self.row_starts = [None] * self.shape[0]  # of padding: None
+        self.runs = []
+        for w in range(self.extents[0]):
+            first = (w * self.planes + before) * self.plane_rows
+            for z in range(self.extents[1]):
+                for y in range(self.extents[2]):
+                    self.row_starts[first + z * self.plane_rows + ABOVE + y] = (
+                        w * steps[0] + z * steps[1] + y * steps[2])
+            kind = 2 if w else 0
+            self.runs.append((first, first + self.plane_rows, kind))
+            if before:
+                self.runs.append((first + self.plane_rows,
+                                  first + self.extents[1] * self.plane_rows, kind | 1))
+
+    def rows_apart(self, w, z, y):
+        return (w * self.planes + z) * self.plane_rows + y
+
+    def taps(self, kind):
+        """Rows and columns to each tap, nearest first."""
+        found = []
+        for w, z, y, x in itertools.product((-1, 0), (-2, -1, 0), (-2, -1, 0, 1), range(-6, 3)):
+            axes = [offset for offset in (w, z, y, x) if offset]
+            reach = max((abs(offset) for offset in axes), default=0)
+            if (not axes or x < -self.lead or (w and not kind & 2) or (z and not kind & 1)
+                    or (w and z == -2) or (self.is_line and y)
+                    or (len(axes) > 1 and reach > 2) or (len(axes) > 2 and reach > 1)):
+                continue
+            if w == z == 0 and (y > 0 or (x >= 0 if y == 0 else x > -y)):
+                continue
+            square = sum(offset * offset for offset in axes) * (6 if len(axes) == 1 else 10)
+            found.append((square, (-w, -z, -y, -x)))
+        nearest = [tuple(-offset for offset in tap) for _, tap in sorted(found)[:24]]
+        return [(self.rows_apart(w, z, y), x) for w, z, y, x in nearest]
+
+    def context_taps(self, kind):
+        """Class, rows and columns of each magnitude that counts."""
+        if self.is_line:
+            return [(0, 0, -1), (1, 0, -2), (2, 0, -3), (2, 0, -4)]
+        z, w = (-1, 0) if kind & 1 else (0, -1)
+        taps = [(0, 0, -1), (1, -1, 0), (2, -1, -1), (2, -1, 1), (2, 0, -2), (2, -2, 0)]
+        if kind & 1:
+            taps.append((3, self.rows_apart(0, -1, 0), 0))
+        if kind & 2:
+            taps.append((3, self.rows_apart(-1, 0, 0), 0))
+        if kind:
+            taps += [(4, self.rows_apart(w, z, y), x) for y, x in ((0, -1), (0, 1), (-1, 0), (1, 0))]
+        return taps
+
+    def steps(self, cells):
+        """Each step's kind and its lanes: row, column and place in the chunk. Fills in padding."""
+        if self.is_line:
+            for x in range(self.extents[3]):
+                yield 0, {row: (row, self.lead + x, self.row_starts[row] + x)
+                          for row in range(WINDOW) if x < self.row_lengths[row]}
+                if x == 0:
+                    cells[:, : self.lead] = cells[:, self.lead : self.lead + 1]
+            return
+        for begin, end, kind in self.runs:
+            for time in range(self.skew * begin, self.skew * (end - 1 + WINDOW)):
+                first_row = time // self.skew - (WINDOW - 1)
+                lanes, padding = {}, []
+                for lane in range(WINDOW):
+                    row = first_row + lane
+                    column = time - self.skew * row
+                    if not begin <= row < end or column >= self.shape[1]:
+                        continue
+                    x = column - self.lead
+                    if self.row_starts[row] is None or not 0 <= x < self.extents[3]:
+                        padding.append((row, column))
+                    else:
+                        lanes[lane] = row, column, self.row_starts[row] + x * self.along
+                if lanes:
+                    yield kind, lanes
+                for row, column in padding:
+                    source = self.source_of_padding(row, column, kind)
+                    if source[1] >= 0:
+                        cells[row, column] = cells[source]
+            if self.planes > 1 and not kind & 1:
+                cells[begin - self.plane_rows : end - self.plane_rows] = cells[begin:end]
+
+    def source_of_padding(self, row, column, kind):
+        if self.row_starts[row] is not None:
+            return (row - 1, column + 1) if column < self.lead else (row, column - 1)
+        place = row % self.plane_rows
+        if place >= ABOVE:
+            return row - 1, column
+        to_first = ABOVE - place
+        if kind == 0:  # the plane's first row, a step ago
+            return row + to_first, column - self.skew * to_first - 1
+        plane_before = self.plane_rows * (1 if kind & 1 else self.planes)
+        return row + to_first - plane_before, column
 
 
 # Context rANS section
@@ -1155,12 +1438,46 @@ class RansReader:
 
 PIPELINES = {1: decode_raw, 2: decode_constant, 3: decode_shuffle, 4: decode_lorenzo,
              5: decode_blockpack, 6: decode_ceresz, 7: decode_ceresz4, 8: decode_contexts,
-             9: decode_interp, 10: decode_fre}
+             9: decode_interp, 10: decode_fre, 11: decode_causal}
+
+
+# Series
+
+
+def read_directory(reader, parts):
+    """A directory that describes `parts`, the bytes and slowest extents of those before it."""
+    reader.what = "directory"
+    start = reader.position
+    reader.bytes(4)
+    size = reader.number("I")
+    listed = [(reader.varint(), reader.varint()) for _ in range(reader.varint())]
+    reader.check_sum(start, 0)
+    require(reader.number("I") == size and bytes(reader.bytes(4)) == b"FDIR" and
+            reader.position - start == size, "the directory's sizes contradict each other")
+    # One in the middle may have been written for the parts behind another series.
+    require(listed == parts[len(parts) - len(listed):], "the directory does not describe the parts")
+             9: decode_interp, 11: decode_causal}
 
 
 def decode(stream):
-    """The array that a stream of bytes holds. Raises StreamError unless every byte is right."""
+    """The array that a stream or series holds. Raises StreamError unless every byte is right."""
     reader = Reader(stream, "header")
+    arrays, parts = [], []
+    while not arrays or reader.left():
+        if arrays and bytes(reader.data[reader.position : reader.position + 4]) == b"FDIR":
+            read_directory(reader, parts)
+            continue
+        start = reader.position
+        arrays.append(decode_part(reader))
+        require(arrays[0].dtype == arrays[-1].dtype and arrays[0].shape[1:] == arrays[-1].shape[1:],
+                "the parts of the series do not fit each other")
+        parts.append((reader.position - start, arrays[-1].shape[0]))
+    return arrays[0] if len(arrays) == 1 else numpy.concatenate(arrays)
+
+
+def decode_part(reader):
+    reader.what = "header"
+    stream_start = reader.position
     header = read_header(reader)
     count = count_chunks(header)
     require(count * SMALLEST_RECORD <= reader.left(), f"the stream ends too early: its "
@@ -1170,15 +1487,15 @@ def decode(stream):
     except (MemoryError, ValueError) as error:
         raise StreamError(f"an array of extents {header.extents}: {error}") from error
     records = []
+    read_books(reader, header)
+    first_record = reader.position - stream_start
     for number, chunk in enumerate(chunks_of(header) if count else ()):
         start = reader.position
         values, achieved_error = read_record(reader, chunk, number)
         array[chunk.box] = values.reshape(chunk.extents)
         records.append((reader.position - start, achieved_error))
     if count > 1:
-        read_index(reader, header, records)
-    reader.what = "the stream"
-    reader.finish()
+        read_index(reader, header, first_record, records)
     return array
 
 

@@ -11,6 +11,8 @@ void add_decompress_command(CLI::App& program);
 void add_info_command(CLI::App& program);
 void add_verify_command(CLI::App& program);
 void add_metrics_command(CLI::App& program);
+void add_append_command(CLI::App& program);
+void add_estimate_command(CLI::App& program);
 void add_bench_command(CLI::App& program);
 void add_h5_command(CLI::App& program);
 

@@ -26,9 +26,10 @@ struct CompressCommand {
   std::string output;
 
   void run() const {
-    const firn::Options options = compression.options();
+    compression.options();  // mistakes in them come before a missing file
     OutputFile file(output, force);
     const Field original = open_field(input, field.request());
+    const firn::Options options = compression.options({}, original.view.type);
 
     firn::Buffer stream;
     double seconds = 0;
@@ -43,6 +44,17 @@ struct CompressCommand {
     const firn::Info info = value_or_fail(firn::inspect(stream), file.name());
     file.write(stream);
     file.commit();
+
+    // A ratio that cannot be met is not an error: the stream is sound, and says how exact it is.
+    if (info.bound.kind == firn::BoundKind::ratio) {
+      const double got = static_cast<double>(info.original_bytes) /
+                         static_cast<double>(info.compressed_bytes) / info.bound.value;
+      if (got < 0.99) {
+        fmt::print(stderr, "firn: the ratio {:g} could not be met{}: it is {:.2f}\n",
+                   info.bound.value, options.max_abs ? " within --max-abs" : "",
+                   got * info.bound.value);
+      }
+    }
 
     Report report;
     report.original_bytes = info.original_bytes;

@@ -36,6 +36,14 @@ std::string extents_text(const std::vector<std::uint64_t>& extents) {
   return extents.empty() ? "scalar" : fmt::format("{}", fmt::join(extents, "x"));
 }
 
+std::string reason_of(const DatasetOutcome& outcome) {
+  std::string reason = outcome.treatment.reason;
+  if (outcome.result && !outcome.result->remark.empty()) {
+    reason += (reason.empty() ? "" : "; ") + outcome.result->remark;
+  }
+  return reason;
+}
+
 double ratio_of(const DatasetOutcome& outcome) {
   const std::uint64_t bytes =
       outcome.result ? outcome.result->written.compressed_bytes : outcome.treatment.stored_bytes;
@@ -105,7 +113,8 @@ struct H5CompressCommand {
     for (const DatasetOutcome& outcome : copy.datasets()) {
       const Treatment& treatment = outcome.treatment;
       std::string done = treatment.compress ? "firn" : "copied";
-      if (!treatment.reason.empty()) done += fmt::format(" ({})", treatment.reason);
+      const std::string reason = reason_of(outcome);
+      if (!reason.empty()) done += fmt::format(" ({})", reason);
       table.add_row({outcome.path, done, treatment.compress ? bound_text(outcome) : "",
                      extents_text(treatment.extents),
                      treatment.compress ? extents_text(treatment.chunk) : "",
@@ -130,14 +139,15 @@ struct H5CompressCommand {
     object["output"] = dry_run ? nlohmann::ordered_json() : nlohmann::ordered_json(output);
     object["dry_run"] = dry_run;
     object["input_bytes"] = input_bytes;
-    object["output_bytes"] = dry_run ? nlohmann::ordered_json() : output_bytes;
+    object["output_bytes"] =
+        dry_run ? nlohmann::ordered_json() : nlohmann::ordered_json(output_bytes);
     auto datasets = nlohmann::ordered_json::array();
     for (const DatasetOutcome& outcome : copy.datasets()) {
       const Treatment& treatment = outcome.treatment;
       nlohmann::ordered_json entry;
       entry["path"] = outcome.path;
       entry["action"] = treatment.compress ? "compress" : "copy";
-      entry["reason"] = treatment.reason;
+      entry["reason"] = reason_of(outcome);
       entry["dims"] = treatment.extents;
       entry["original_bytes"] = treatment.original_bytes;
       entry["stored_bytes_before"] = treatment.stored_bytes;

@@ -66,6 +66,20 @@ std::optional<double> chosen_fill(hid_t creation) {
   return fill;
 }
 
+// What the dataset and its attributes say, each once, as a value of its type can say it.
+std::vector<double> missing_values(hid_t dataset, hid_t creation, firn::Type type) {
+  std::vector<double> missing;
+  for (const std::optional<double>& said :
+       {chosen_fill(creation), number_attribute(dataset, "_FillValue"),
+        number_attribute(dataset, "missing_value")}) {
+    if (!said) continue;
+    const double value =
+        type == firn::Type::f32 ? static_cast<double>(static_cast<float>(*said)) : *said;
+    if (std::find(missing.begin(), missing.end(), value) == missing.end()) missing.push_back(value);
+  }
+  return missing;
+}
+
 bool has_filter(hid_t creation, H5Z_filter_t wanted) {
   for (int i = 0; i < H5Pget_nfilters(creation); ++i) {
     unsigned flags = 0;
@@ -180,16 +194,10 @@ Treatment choose_treatment(hid_t dataset, const std::string& path,
     treatment.bound = *request.bound;
   }
 
-  const std::optional<double> own_fill = chosen_fill(creation);
-  for (const std::optional<double>& value :
-       {own_fill, number_attribute(dataset, "_FillValue"),
-        number_attribute(dataset, "missing_value"), rule != nullptr ? rule->fill : std::nullopt}) {
-    if (value) treatment.missing.push_back(*value);
-  }
   if (rule != nullptr && rule->fill) {
-    treatment.fill = rule->fill;
-  } else if (!own_fill && !treatment.missing.empty()) {
-    treatment.fill = treatment.missing.front();
+    treatment.missing = {*rule->fill};
+  } else {
+    treatment.missing = missing_values(dataset, creation, treatment.type);
   }
   treatment.chunk = chunk_for(creation, treatment, rule, path);
   return treatment;

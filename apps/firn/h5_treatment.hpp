@@ -24,8 +24,8 @@ struct Treatment {
   std::string reason;  // for people: why it is copied as it is, or why this bound
   firn::Bound bound;   // of the whole dataset
   firn::Preset preset = firn::Preset::balanced;
-  std::optional<double> fill;   // given, or from an attribute where the dataset has none itself
-  std::vector<double> missing;  // every value that means "nothing here": no part of the range
+  // Every value that means "nothing here", once: no part of the range, and to be kept exactly.
+  std::vector<double> missing;
   std::vector<std::uint64_t> chunk;
   // What is known of the dataset.
   firn::Type type = firn::Type::f32;

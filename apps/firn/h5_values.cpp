@@ -1,6 +1,7 @@
 #include "h5_values.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -45,33 +46,46 @@ void read_box(hid_t dataset, const std::string& path, const Box& box, std::vecto
         ExitCode::cannot_read, path);
 }
 
-struct Range {
-  double least = std::numeric_limits<double>::infinity();
+// What must be known of all values before the first is written.
+struct Survey {
+  double least = std::numeric_limits<double>::infinity();  // of finite values that are not missing
   double greatest = -std::numeric_limits<double>::infinity();
-  double width() const { return greatest > least ? greatest - least : 0; }
+  std::vector<double> missing_found;  // those of Treatment::missing that occur
+
+  // A fraction of the value range, which itself may be more than a double holds.
+  double fraction_of_range(double fraction) const {
+    return greatest > least ? fraction * greatest - fraction * least : 0;
+  }
 };
 
-// Over finite values that do not mean "nothing here".
+bool needs_survey(const Treatment& treatment) {
+  return treatment.bound.kind == firn::BoundKind::rel ||
+         treatment.bound.kind == firn::BoundKind::psnr || treatment.missing.size() > 1;
+}
+
 template <class T>
-void widen(Range& range, const std::vector<T>& values, const std::vector<double>& missing) {
-  const std::vector<T> excluded(missing.begin(), missing.end());
+void extend(Survey& survey, const std::vector<T>& values, const std::vector<double>& missing) {
   for (const T value : values) {
     const auto wide = static_cast<double>(value);
-    if (wide >= range.least && wide <= range.greatest) continue;
-    if (!std::isfinite(value)) continue;
-    if (std::find(excluded.begin(), excluded.end(), value) != excluded.end()) continue;
-    range.least = std::min(range.least, wide);
-    range.greatest = std::max(range.greatest, wide);
+    const bool is_missing = std::find(missing.begin(), missing.end(), wide) != missing.end();
+    if (is_missing) {
+      std::vector<double>& found = survey.missing_found;
+      if (std::find(found.begin(), found.end(), wide) == found.end()) found.push_back(wide);
+    } else if (std::isfinite(value)) {
+      survey.least = std::min(survey.least, wide);
+      survey.greatest = std::max(survey.greatest, wide);
+    }
   }
 }
 
 // The same bound as one number for all chunks. An error of at most E everywhere gives a PSNR of at
 // least 20 log10(range / E).
-firn::Bound absolute_bound(const firn::Bound& bound, const Range& range, const std::string& path) {
+firn::Bound absolute_bound(const firn::Bound& bound, const Survey& survey,
+                           const std::string& path) {
   if (bound.kind != firn::BoundKind::rel && bound.kind != firn::BoundKind::psnr) return bound;
   const double fraction =
       bound.kind == firn::BoundKind::rel ? bound.value : std::pow(10.0, -bound.value / 20);
-  const double error = fraction * range.width();
+  const double error = survey.fraction_of_range(fraction);
   if (!std::isfinite(error)) {
     fail(ExitCode::unsupported, "{}: its value range is too wide for a relative bound", path);
   }
@@ -79,7 +93,8 @@ firn::Bound absolute_bound(const firn::Bound& bound, const Range& range, const s
 }
 
 Handle create_dataset(hid_t source, hid_t output, const std::string& path, hid_t type,
-                      hid_t link_creation, const Treatment& treatment, const firn::Bound& bound) {
+                      hid_t link_creation, const Treatment& treatment, const firn::Bound& bound,
+                      std::optional<double> fill) {
   const Handle space = opened(H5Dget_space(source), ExitCode::cannot_read, path);
   const Handle creation = opened(H5Dget_create_plist(source), ExitCode::cannot_read, path);
   const std::vector<hsize_t> chunk(treatment.chunk.begin(), treatment.chunk.end());
@@ -89,8 +104,8 @@ Handle create_dataset(hid_t source, hid_t output, const std::string& path, hid_t
   check(H5Pset_chunk(creation, static_cast<int>(chunk.size()), chunk.data()),
         ExitCode::cannot_write, path);
   check(H5Pset_alloc_time(creation, H5D_ALLOC_TIME_INCR), ExitCode::cannot_write, path);
-  const std::vector<unsigned> words = firn::hdf5::user_parameters(
-      {bound, treatment.preset, firn::Pipeline::automatic, treatment.fill});
+  const std::vector<unsigned> words =
+      firn::hdf5::user_parameters({bound, treatment.preset, firn::Pipeline::automatic, fill});
   check(
       H5Pset_filter(creation, FIRN_HDF5_FILTER_ID, H5Z_FLAG_MANDATORY, words.size(), words.data()),
       ExitCode::cannot_write, path);
@@ -106,21 +121,28 @@ CompressedDataset compress_values(hid_t source, hid_t output, const std::string&
   const std::vector<Box> boxes =
       boxes_of(treatment.extents, treatment.chunk, kMostBytesInMemory / sizeof(T));
   std::vector<T> values;
-  const bool needs_range =
-      treatment.bound.kind == firn::BoundKind::rel || treatment.bound.kind == firn::BoundKind::psnr;
-  Range range;
-  if (needs_range) {
+  Survey survey;
+  if (needs_survey(treatment)) {
     for (const Box& box : boxes) {
       read_box(source, path, box, values);
-      widen(range, values, treatment.missing);
+      extend(survey, values, treatment.missing);
     }
   }
-  const bool in_memory = needs_range && boxes.size() == 1;
+  const bool in_memory = needs_survey(treatment) && boxes.size() == 1;
 
   CompressedDataset result;
-  result.bound = absolute_bound(treatment.bound, range, path);
+  result.bound = absolute_bound(treatment.bound, survey, path);
+  std::optional<double> fill;
+  if (!treatment.missing.empty()) fill = treatment.missing.front();
+  if (!survey.missing_found.empty()) fill = survey.missing_found.front();
+  if (survey.missing_found.size() > 1 && result.bound.kind != firn::BoundKind::lossless) {
+    // A stream keeps one value exactly beside NaN and infinities.
+    result.bound = firn::Bound::lossless();
+    result.remark = fmt::format("lossless, to keep the missing values {:g}",
+                                fmt::join(survey.missing_found, " and "));
+  }
   const Handle dataset =
-      create_dataset(source, output, path, type, link_creation, treatment, result.bound);
+      create_dataset(source, output, path, type, link_creation, treatment, result.bound, fill);
   std::uint64_t done = 0;
   for (const Box& box : boxes) {
     if (!in_memory) read_box(source, path, box, values);

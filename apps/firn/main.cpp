@@ -76,6 +76,8 @@ int run(int argc, char** argv) {
   firn_cli::add_info_command(program);
   firn_cli::add_verify_command(program);
   firn_cli::add_metrics_command(program);
+  firn_cli::add_estimate_command(program);
+  firn_cli::add_append_command(program);
   firn_cli::add_bench_command(program);
   firn_cli::add_h5_command(program);
   program.add_subcommand("help", "Show the commands, or the options of one");
@@ -86,14 +88,14 @@ int run(int argc, char** argv) {
     if (!first.starts_with('-') && !first.empty() && find_command(program, first) == nullptr) {
       return report_failure(ExitCode::usage,
                             fmt::format("there is no command '{}': compress, decompress, info, "
-                                        "verify, metrics, bench, h5, help",
+                                        "verify, metrics, estimate, append, bench, h5, help",
                                         first));
     }
     program.parse(argc, argv);
     if (program.get_subcommands().empty()) {
       return report_failure(ExitCode::usage,
                             "a command is needed: compress, decompress, info, verify, metrics, "
-                            "bench, h5 (see 'firn help')");
+                            "estimate, append, bench, h5 (see 'firn help')");
     }
     return 0;
   } catch (const CLI::CallForHelp&) {

@@ -43,6 +43,15 @@ void CompressionOptions::add_to(CLI::App& command) {
   command.add_option("--psnr", psnr_, "A peak signal-to-noise ratio of at least DB decibels")
       ->type_name("DB")
       ->group(bounds);
+  command.add_option("--ratio", ratio_, "The finest bound that makes the field R times smaller")
+      ->type_name("R")
+      ->group(bounds);
+  command.add_option("--bits", bits_, "The same, as B bits a value")->type_name("B")->group(bounds);
+  command
+      .add_option("--max-abs", max_abs_,
+                  "With --ratio or --bits: never further than E from the original")
+      ->type_name("E")
+      ->group(bounds);
   command.add_flag("--lossless", lossless_, "Every bit as it was")->group(bounds);
   command
       .add_option("--preset", preset_,
@@ -50,6 +59,12 @@ void CompressionOptions::add_to(CLI::App& command) {
                   "(best ratio)")
       ->type_name("NAME");
   command.add_option("--pipeline", pipeline_, "Encode with this pipeline instead of the preset's")
+      ->type_name("NAME");
+  command
+      .add_option("--books", books_,
+                  "Where pipeline lorenzo takes each chunk's Huffman book from: cost\n"
+                  "(when not given: the fewest bits), chi (CEAZ's rule), stored (a new\n"
+                  "one each) or offline (none stored)")
       ->type_name("NAME");
   command.add_option("--chunk", chunk_, "Extents of a chunk, slowest first; chosen when not given")
       ->type_name("AxBxC");
@@ -60,28 +75,47 @@ void CompressionOptions::add_to(CLI::App& command) {
       ->type_name("V");
 }
 
-firn::Bound CompressionOptions::bound(std::optional<firn::Bound> fallback) const {
+firn::Bound CompressionOptions::bound(std::optional<firn::Bound> fallback, firn::Type type) const {
   constexpr std::string_view kChoice =
-      "--abs E, --rel E (of the value range), --pwrel E (of each value), --psnr DB, --lossless";
-  const int given =
-      !abs_.empty() + !rel_.empty() + !pwrel_.empty() + !psnr_.empty() + (lossless_ ? 1 : 0);
+      "--abs E, --rel E (of the value range), --pwrel E (of each value), --psnr DB, --ratio R, "
+      "--bits B, --lossless";
+  const int given = !abs_.empty() + !rel_.empty() + !pwrel_.empty() + !psnr_.empty() +
+                    !ratio_.empty() + !bits_.empty() + (lossless_ ? 1 : 0);
   if (given > 1) fail(ExitCode::usage, "give only one of {}", kChoice);
   if (!abs_.empty()) return firn::Bound::abs(parse_positive("--abs", abs_));
   if (!rel_.empty()) return firn::Bound::rel(parse_positive("--rel", rel_));
   if (!pwrel_.empty()) return firn::Bound::pwrel(parse_positive("--pwrel", pwrel_));
   if (!psnr_.empty()) return firn::Bound::psnr(parse_positive("--psnr", psnr_));
+  if (!ratio_.empty()) return firn::Bound::ratio(parse_positive("--ratio", ratio_));
+  if (!bits_.empty()) {
+    const double bits = parse_positive("--bits", bits_);
+    const double all = 8 * static_cast<double>(firn::size_of(type));
+    if (bits >= all) {
+      fail(ExitCode::usage, "--bits {}: values of {} have {} bits, and fewer are asked for", bits_,
+           firn::name_of(type), all);
+    }
+    return firn::Bound::ratio(all / bits);
+  }
   if (lossless_) return firn::Bound::lossless();
   if (!fallback) fail(ExitCode::usage, "how exact? give one of {}", kChoice);
   return *fallback;
 }
 
-firn::Options CompressionOptions::options(std::optional<firn::Bound> fallback) const {
+firn::Options CompressionOptions::options(std::optional<firn::Bound> fallback,
+                                          firn::Type type) const {
   firn::Options options;
-  options.bound = bound(fallback);
+  options.bound = bound(fallback, type);
+  if (!max_abs_.empty()) {
+    if (options.bound.kind != firn::BoundKind::ratio) {
+      fail(ExitCode::usage, "--max-abs goes with --ratio or --bits");
+    }
+    options.max_abs = parse_positive("--max-abs", max_abs_);
+  }
   if (!preset_.empty()) options.preset = value_or_fail(firn::parse_preset(preset_), "--preset");
   if (!pipeline_.empty()) {
     options.pipeline = value_or_fail(firn::parse_pipeline(pipeline_), "--pipeline");
   }
+  if (!books_.empty()) options.books = value_or_fail(firn::parse_book_policy(books_), "--books");
   if (!chunk_.empty()) options.chunk = parse_dims("--chunk", chunk_);
   if (!fill_.empty()) {
     options.fill = parse_number(fill_);

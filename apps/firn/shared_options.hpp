@@ -21,23 +21,30 @@ class FieldOptions {
   std::string dims_;
 };
 
-// --abs, --rel, --pwrel, --psnr, --lossless, --preset, --pipeline, --chunk, --fill.
+// --abs, --rel, --pwrel, --psnr, --ratio, --bits, --max-abs, --lossless, --preset, --pipeline,
+// --chunk, --fill.
 class CompressionOptions {
  public:
   void add_to(CLI::App& command);
-  // Without a bound option: `fallback`, or a usage Failure when there is none.
-  firn::Options options(std::optional<firn::Bound> fallback = {}) const;
+  // Without a bound option: `fallback`, or a usage Failure when there is none. --bits depends on
+  // the values' type.
+  firn::Options options(std::optional<firn::Bound> fallback = {},
+                        firn::Type type = firn::Type::f32) const;
 
  private:
-  firn::Bound bound(std::optional<firn::Bound> fallback) const;
+  firn::Bound bound(std::optional<firn::Bound> fallback, firn::Type type) const;
 
   std::string abs_;
   std::string rel_;
   std::string pwrel_;
   std::string psnr_;
+  std::string ratio_;
+  std::string bits_;
+  std::string max_abs_;
   bool lossless_ = false;
   std::string preset_;
   std::string pipeline_;
+  std::string books_;
   std::string chunk_;
   std::string fill_;
 };

@@ -40,12 +40,20 @@ typedef enum firn_status {
 typedef enum firn_type { FIRN_F32 = 1, FIRN_F64 = 2 } firn_type;
 typedef enum firn_bound {
   FIRN_LOSSLESS = 0,
-  FIRN_ABS = 1,  /* absolute error */
-  FIRN_REL = 2,  /* fraction of the value range */
-  FIRN_PSNR = 3, /* decibels, met or exceeded */
-  FIRN_PWREL = 4 /* fraction of each value's magnitude */
+  FIRN_ABS = 1,   /* absolute error */
+  FIRN_REL = 2,   /* fraction of the value range */
+  FIRN_PSNR = 3,  /* decibels, met or exceeded */
+  FIRN_PWREL = 4, /* fraction of each value's magnitude */
+  FIRN_RATIO = 5  /* original over compressed bytes, held within 1 % */
 } firn_bound;
 typedef enum firn_preset { FIRN_FAST = 0, FIRN_BALANCED = 1, FIRN_SMALL = 2 } firn_preset;
+typedef enum firn_books { /* where pipeline "lorenzo" takes its Huffman books from */
+                          FIRN_BOOKS_COST =
+                              0, /* whichever takes the fewest bits, its own included */
+                          FIRN_BOOKS_CHI = 1, /* CEAZ's rule on the spread of symbol frequencies */
+                          FIRN_BOOKS_STORED = 2, /* a new one for every chunk */
+                          FIRN_BOOKS_OFFLINE = 3 /* none is ever stored */
+} firn_books;
 
 typedef struct firn_context firn_context;
 
@@ -71,6 +79,8 @@ typedef struct firn_options {
   int32_t has_fill;
   double fill;     /* this value is a mask */
   int32_t threads; /* 0: all cores */
+  double max_abs;  /* with FIRN_RATIO: no larger absolute error; 0: no limit */
+  int32_t books;   /* firn_books */
 } firn_options;
 
 typedef struct firn_info {
@@ -90,6 +100,7 @@ typedef struct firn_info {
   uint64_t original_bytes;
   uint64_t compressed_bytes;
   int32_t complete;       /* every chunk's record was found */
+  uint64_t part_count;    /* more than 1: a series, see the writer below */
   double bound_pwrel;     /* as enforced, relative to each value; 0 unless FIRN_PWREL */
   double max_pwrel_error; /* achieved; 0 unless FIRN_PWREL */
 } firn_info;
@@ -147,6 +158,42 @@ FIRN_C_API firn_status firn_decompress_region(firn_context* context, const void*
 /* Decodes and compares; FIRN_BOUND_EXCEEDED when a value breaks the bound. */
 FIRN_C_API firn_status firn_verify(firn_context* context, const firn_array* original,
                                    const void* stream, size_t size, firn_comparison* comparison);
+
+/* Values as they arrive (firn/stream.hpp has more words): push steps along the slowest axis, take
+ * bytes. Every so many steps become a part that decodes without the others; parts one after the
+ * other are a series, which all functions above read as one array. */
+typedef struct firn_writer firn_writer;
+typedef struct firn_reader firn_reader;
+
+/* `step` describes one step (its data is not used; rank 0: single values). The writer is freed
+ * with firn_writer_free, whatever happened to it. */
+FIRN_C_API firn_status firn_writer_new(firn_context* context, const firn_array* step,
+                                       const firn_options* options, firn_writer** writer);
+/* Continues the series in `stream`; what the writer gives out belongs at *offset in it. */
+FIRN_C_API firn_status firn_writer_append(firn_context* context, const void* stream, size_t size,
+                                          const firn_options* options, firn_writer** writer,
+                                          uint64_t* offset);
+FIRN_C_API void firn_writer_free(firn_writer* writer);
+/* One step (the step's shape), or several (one axis more). */
+FIRN_C_API firn_status firn_writer_push(firn_context* context, firn_writer* writer,
+                                        const firn_array* values);
+/* Makes a part of what has been pushed. */
+FIRN_C_API firn_status firn_writer_flush(firn_context* context, firn_writer* writer);
+FIRN_C_API firn_status firn_writer_finish(firn_context* context, firn_writer* writer);
+/* Bytes that are ready, valid until the writer's next call; *size may become 0. */
+FIRN_C_API const void* firn_writer_ready(firn_writer* writer, size_t* size);
+FIRN_C_API void firn_writer_take(firn_writer* writer, size_t bytes);
+
+FIRN_C_API firn_reader* firn_reader_new(void); /* NULL when memory is short */
+FIRN_C_API void firn_reader_free(firn_reader* reader);
+FIRN_C_API firn_status firn_reader_feed(firn_context* context, firn_reader* reader,
+                                        const void* bytes, size_t size);
+/* 1 once type and step are known, which it then writes to *step. */
+FIRN_C_API int32_t firn_reader_step(firn_reader* reader, firn_array* step);
+/* Decodes the next steps into `out`, whose shape is {steps, step...}; *steps becomes how many
+ * there were: fewer than asked for when more bytes are needed. */
+FIRN_C_API firn_status firn_reader_read(firn_context* context, firn_reader* reader,
+                                        const firn_array* out, uint64_t* steps);
 
 FIRN_C_API const char* firn_status_name(firn_status status);
 FIRN_C_API const char* firn_version(void);

@@ -114,7 +114,14 @@ inline MutableArrayView mutable_view(double* data, Shape shape) {
   return {data, Type::f64, shape, {}};
 }
 
-enum class BoundKind : std::uint8_t { lossless = 0, abs = 1, rel = 2, psnr = 3, pwrel = 4 };
+enum class BoundKind : std::uint8_t {
+  lossless = 0,
+  abs = 1,
+  rel = 2,
+  psnr = 3,
+  pwrel = 4,
+  ratio = 5
+};
 
 // How far a decoded value may be from the original. Compression settles on one bound, which is in
 // the stream: for pwrel a fraction r of each value, |decoded - original| <= r |original|; for all
@@ -130,6 +137,9 @@ struct Bound {
   static Bound rel(double fraction) { return {BoundKind::rel, fraction}; }
   // Peak signal-to-noise ratio, 20 log10(range) - 10 log10(mean squared error), met or exceeded.
   static Bound psnr(double decibels) { return {BoundKind::psnr, decibels}; }
+  // Original bytes over compressed bytes: the finest absolute bound that reaches it, within 1 %
+  // on arrays of a megabyte or more. Options::max_abs limits that bound.
+  static Bound ratio(double ratio) { return {BoundKind::ratio, ratio}; }
   // A fraction, below 1, of each value's own magnitude: zeros and signs stay as they are.
   static Bound pwrel(double fraction) { return {BoundKind::pwrel, fraction}; }
 };
@@ -150,14 +160,26 @@ enum class Pipeline : std::uint8_t {
   contexts = 8,   // quantise, differences, rANS whose distributions follow the neighbourhood
   interp = 9,     // interpolation with feedback from coarse to fine, the same coder
   fre = 10,       // pwrel only: prefix codes on exponent differences, mantissas cut
+  causal = 11,    // trained prediction from decoded neighbours in a wavefront, the same coder
   // Never in a stream: `fre` with mantissas rounded, which needs one bit less for the same bound.
   fre_round = 26,
+};
+
+// Where `lorenzo` takes each chunk's Huffman book from: the offline ones that are part of the
+// format, one that several chunks share, or a new one stored with the chunk.
+enum class BookPolicy : std::uint8_t {
+  cost = 0,     // whichever takes the fewest bits, its own included
+  chi = 1,      // CEAZ's rule: by how much the spread of symbol frequencies has changed
+  stored = 2,   // a new one for every chunk
+  offline = 3,  // none is ever stored
 };
 FIRN_API const char* name_of(Pipeline pipeline);
 FIRN_API const char* name_of(Preset preset);
 FIRN_API const char* name_of(BoundKind kind);
+FIRN_API const char* name_of(BookPolicy policy);
 FIRN_API Result<Pipeline> parse_pipeline(const std::string& name);
 FIRN_API Result<Preset> parse_preset(const std::string& name);
+FIRN_API Result<BookPolicy> parse_book_policy(const std::string& name);
 
 // Everything that decides the bytes of a stream.
 struct Options {
@@ -166,6 +188,9 @@ struct Options {
   Pipeline pipeline = Pipeline::automatic;
   Shape chunk;                 // rank 0: chosen from the shape
   std::optional<double> fill;  // this value (compared in the array's type) is a mask
+  // With Bound::ratio: no larger absolute error than this, even where the ratio is then missed.
+  std::optional<double> max_abs;
+  BookPolicy books = BookPolicy::cost;
 };
 
 // Everything that decides only how fast they are made.
@@ -220,6 +245,7 @@ struct Info {
   double bound_pwrel = 0;
   double max_pwrel_error = 0;
   std::optional<double> fill;
+  std::uint64_t part_count = 1;  // more: a series (firn/stream.hpp), whose bound_abs is the largest
   std::uint64_t chunk_count = 0;
   std::uint64_t original_bytes = 0;
   std::uint64_t compressed_bytes = 0;
@@ -230,6 +256,7 @@ struct ChunkInfo {
   std::uint64_t offset = 0;      // of its record in the stream
   std::uint64_t size_bytes = 0;  // of its record
   Pipeline pipeline = Pipeline::raw;
+  double bound_abs = 0;        // of its part; 0 for pwrel
   double max_abs_error = 0;    // 0 for pwrel
   double max_pwrel_error = 0;  // 0 for other kinds
   std::array<std::uint64_t, kMaxRank> origin{};
@@ -260,6 +287,15 @@ struct Comparison {
   double value_range = 0;
   double mean_squared_error = 0;
   double psnr_db = 0;  // infinity when there is no error
+};
+
+// What a bound would give, judged by a sample of the array.
+struct Estimate {
+  Bound bound;
+  double bound_abs = 0;  // rel is taken of the sample's value range
+  double ratio = 0;
+  double psnr_db = 0;  // infinity when there is no error
+  std::uint64_t sampled_values = 0;
 };
 
 // Largest stream that compress can make of this shape with these options.
@@ -317,6 +353,11 @@ FIRN_API Status decompress(std::span<const std::uint8_t> stream, const MutableAr
                            const Execution& execution = {});
 FIRN_API Status decompress_region(std::span<const std::uint8_t> stream, const Region& region,
                                   const MutableArrayView& out, const Execution& execution = {});
+
+// Reads some 1 % of the array (64 Ki values at least) and tells what to expect of options.bound,
+// abs or rel. docs/measurements.md has how far off it is.
+FIRN_API Result<Estimate> estimate(const ArrayView& array, const Options& options,
+                                   const Execution& execution = {});
 
 // Reads the header and, if there is one, the index; decodes nothing. A few hundred bytes of a
 // longer stream are enough for the header's part.

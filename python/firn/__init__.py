@@ -14,6 +14,7 @@ from ._api import (
     compress,
     decompress,
     decompress_region,
+    estimate,
     info,
     metrics,
     salvage,
@@ -36,7 +37,8 @@ from ._errors import (
 )
 from ._files import File, load, open, save
 from ._hdf5 import hdf5, hdf5_plugin_path
-from ._types import ChunkInfo, Comparison, Damage, Info
+from ._streams import StreamReader, StreamWriter
+from ._types import ChunkInfo, Comparison, Damage, Estimate, Gradient, Info, Metrics, Spectrum
 
 __version__ = version()
 
@@ -50,17 +52,24 @@ __all__ = [
     "Damage",
     "Error",
     "ErrorCode",
+    "Estimate",
     "File",
+    "Gradient",
     "Info",
     "InvalidArgument",
+    "Metrics",
     "NewerVersion",
     "NotFirn",
     "OutOfMemory",
+    "Spectrum",
+    "StreamReader",
+    "StreamWriter",
     "Truncated",
     "Unsupported",
     "compress",
     "decompress",
     "decompress_region",
+    "estimate",
     "hdf5",
     "hdf5_plugin_path",
     "info",

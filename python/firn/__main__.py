@@ -1,21 +1,17 @@
 """`python -m firn` is the command line; this package carries the program."""
 
+from __future__ import annotations
+
 import os
 import sys
+from typing import NoReturn
 
 
-def program_path():
-    """Where the program is; None in a build without it."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "firn")
-    return path if os.path.exists(path) else None
-
-
-def main():
-    path = program_path()
-    if path is None:
+def main() -> NoReturn:
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "firn")
+    if not os.path.exists(program):
         sys.exit("firn: this package was built without the command line (FIRN_BUILD_CLI=OFF)")
-    sys.stdout.flush()
-    os.execv(path, ["firn", *sys.argv[1:]])
+    os.execv(program, ["firn", *sys.argv[1:]])
 
 
 if __name__ == "__main__":

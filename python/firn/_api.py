@@ -1,41 +1,40 @@
 """The functions on arrays and streams."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, SupportsFloat
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import _core, _indexing
-from ._arrays import as_input, check_output, is_plain
+from ._arrays import AnyArray, as_input, check_output, is_plain
 from ._errors import BoundExceeded, InvalidArgument
-from ._types import ChunkInfo, Comparison, Damage, Info
+from ._options import ChunkShape, Options, make_options
+from ._types import ChunkInfo, Comparison, Damage, Estimate, Gradient, Info, Metrics, Spectrum
 
-BOUND_KINDS = {"lossless": 0, "abs": 1, "rel": 2, "psnr": 3}
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-
-def bound_of(abs, rel, psnr, lossless):
-    """(kind, value) of the one bound that is given."""
-    given = {"abs": abs, "rel": rel, "psnr": psnr, "lossless": lossless or None}
-    given = {name: value for name, value in given.items() if value is not None}
-    if len(given) != 1:
-        raise InvalidArgument(
-            "one bound is needed, abs=, rel=, psnr= or lossless=True, "
-            + (f"and {', '.join(given)} are given" if given else "and none is given")
-        )
-    ((name, value),) = given.items()
-    return name, 0.0 if name == "lossless" else float(value)
+# bytes, bytearray, memoryview, mmap, arrays: anything contiguous with the buffer protocol.
+Buffer = Any
 
 
 def compress(
-    array,
+    array: ArrayLike,
     *,
-    abs=None,
-    rel=None,
-    psnr=None,
-    lossless=False,
-    preset="balanced",
-    pipeline=None,
-    chunk=None,
-    fill=None,
-    threads=0,
-):
+    abs: SupportsFloat | None = None,
+    rel: SupportsFloat | None = None,
+    psnr: SupportsFloat | None = None,
+    ratio: SupportsFloat | None = None,
+    lossless: bool = False,
+    max_abs: SupportsFloat | None = None,
+    preset: str = "balanced",
+    pipeline: str | None = None,
+    chunk: ChunkShape | None = None,
+    fill: SupportsFloat | None = None,
+    threads: int = 0,
+) -> bytes:
     """Compress an array; every decoded value will be within the bound.
 
     Parameters
@@ -44,10 +43,13 @@ def compress(
         float32 or float64 with 1 to 4 axes: a numpy array with any strides (a transposed or
         sliced view is read where it is), or anything with Python's buffer protocol. Only an array
         with swapped bytes or unaligned values is copied.
-    abs, rel, psnr, lossless
+    abs, rel, psnr, ratio, lossless
         The bound, one of: largest absolute error; largest error as a fraction of the value range;
-        peak signal-to-noise ratio in decibels, met or exceeded; nothing lost at all. NaN,
-        infinities and fill values always return bit for bit.
+        peak signal-to-noise ratio in decibels, met or exceeded; original bytes per compressed
+        byte, with the smallest error that this allows; nothing lost at all. NaN, infinities and
+        fill values always return bit for bit.
+    max_abs
+        With ratio: no larger absolute error than this, even where the ratio is then missed.
     preset
         "fast", "balanced" or "small".
     pipeline
@@ -73,39 +75,36 @@ def compress(
     >>> stream == firn.compress(field, abs=1e-4, preset="small", threads=1)
     True
     """
-    return compress_array(
-        as_input(array),
-        bound_of(abs, rel, psnr, lossless),
+    options = make_options(
+        abs=abs,
+        rel=rel,
+        psnr=psnr,
+        ratio=ratio,
+        lossless=lossless,
+        max_abs=max_abs,
         preset=preset,
         pipeline=pipeline,
         chunk=chunk,
         fill=fill,
-        threads=threads,
     )
+    return _core.compress(as_input(array), options, threads)
 
 
-def compress_array(array, bound, *, preset, pipeline, chunk, fill, threads):
-    """compress() of an array that as_input() made."""
-    kind, value = bound
-    if chunk is None:
-        chunk = ()
-    elif np.ndim(chunk) == 0:
-        chunk = (chunk,)
-    if any(extent < 1 for extent in chunk):
-        raise InvalidArgument(f"chunk {tuple(chunk)}: its extents must be positive")
-    return _core.compress(
-        array,
-        BOUND_KINDS[kind],
-        value,
-        preset,
-        pipeline,
-        [int(extent) for extent in chunk],
-        None if fill is None else float(fill),
-        threads,
-    )
+def estimate(array: ArrayLike, *, threads: int = 0, **options: Unpack[Options]) -> Estimate:
+    """What to expect of an absolute or relative bound, judged by a sample of the array.
+
+    The options are those of firn.compress.
+
+    Examples
+    --------
+    >>> field = np.sin(np.arange(10_000.0) / 50).reshape(100, 100)
+    >>> firn.estimate(field, abs=1e-3).ratio > 4
+    True
+    """
+    return Estimate(**_core.estimate(as_input(array), make_options(**options), threads))
 
 
-def decompress(buffer, *, out=None, threads=0):
+def decompress(buffer: Buffer, *, out: AnyArray | None = None, threads: int = 0) -> AnyArray:
     """Decode a whole stream.
 
     Parameters
@@ -140,7 +139,9 @@ def decompress(buffer, *, out=None, threads=0):
     return out
 
 
-def decompress_region(buffer, region, *, out=None, threads=0):
+def decompress_region(
+    buffer: Buffer, region: Any, *, out: AnyArray | None = None, threads: int = 0
+) -> Any:
     """Decode a part of a stream, reading only the chunks that it touches.
 
     Parameters
@@ -164,14 +165,26 @@ def decompress_region(buffer, region, *, out=None, threads=0):
     array([[[990., 991., 992.]]])
     """
     about = info(buffer)
-    if _is_box(region, len(about.shape)):
-        region = _slices_of_box(*region, about.shape)
+    if _is_box(region):
+        origin, shape = region
+        region = _slices_of_box(origin, shape, about.shape)
     if out is not None:
         check_output(out)
-    return _indexing.read(buffer, about, region, threads, out)
+    return read_stream(buffer, about, region, threads, out)
 
 
-def _is_box(region, rank):
+def read_stream(
+    buffer: Buffer, about: Info, key: Any, threads: int, out: AnyArray | None = None
+) -> Any:
+    """decompress_region() of a stream that is known."""
+
+    def decode_box(origin: Any, target: AnyArray) -> None:
+        _core.decompress_region(buffer, origin, target, threads)
+
+    return _indexing.read(decode_box, about.shape, about.dtype, about.chunk, key, out)
+
+
+def _is_box(region: Any) -> bool:
     return (
         isinstance(region, tuple)
         and len(region) == 2
@@ -179,7 +192,7 @@ def _is_box(region, rank):
     )
 
 
-def _slices_of_box(origin, shape, extents):
+def _slices_of_box(origin: Any, shape: Any, extents: tuple[int, ...]) -> tuple[slice, ...]:
     inside = len(origin) == len(shape) == len(extents) and all(
         0 <= first and 0 <= count and first + count <= extent
         for first, count, extent in zip(origin, shape, extents)
@@ -192,7 +205,7 @@ def _slices_of_box(origin, shape, extents):
     return tuple(slice(first, first + count) for first, count in zip(origin, shape))
 
 
-def info(buffer, *, chunks=False):
+def info(buffer: Buffer, *, chunks: bool = False) -> Info:
     """What a stream says of itself, without decoding it.
 
     With chunks=True, also how each chunk was encoded, in `.chunks`.
@@ -213,7 +226,7 @@ def info(buffer, *, chunks=False):
     return Info(**about)
 
 
-def verify(original, buffer, *, threads=0):
+def verify(original: ArrayLike, buffer: Buffer, *, threads: int = 0) -> Comparison:
     """Decode a stream and compare it with the original under the bound that it promises.
 
     Returns a Comparison, or raises firn.BoundExceeded (whose `comparison` is one) when a value is
@@ -226,10 +239,10 @@ def verify(original, buffer, *, threads=0):
     >>> comparison.max_abs_error <= 1e-3, comparison.violations
     (True, 0)
     """
-    original = as_input(original)
-    comparison = Comparison(**_core.verify(original, buffer, threads))
-    if comparison.violations:
-        at = tuple(int(i) for i in np.unravel_index(comparison.first_violation, original.shape))
+    array = as_input(original)
+    comparison = Comparison(**_core.verify(array, buffer, threads))
+    if comparison.first_violation is not None:
+        at = tuple(int(i) for i in np.unravel_index(comparison.first_violation, array.shape))
         error = BoundExceeded(
             f"{comparison.violations} of {comparison.count} values are out of bound "
             f"{info(buffer).bound_abs:g}, the first at {at}; the largest error is "
@@ -240,7 +253,7 @@ def verify(original, buffer, *, threads=0):
     return comparison
 
 
-def salvage(buffer, *, threads=0):
+def salvage(buffer: Buffer, *, threads: int = 0) -> tuple[AnyArray, list[Damage]]:
     """Decode what can be decoded of a damaged or cut stream.
 
     Returns the array, NaN where a chunk is lost, and a list with a Damage for each such chunk.
@@ -259,47 +272,37 @@ def salvage(buffer, *, threads=0):
 
 
 def metrics(
-    original,
-    decoded,
+    original: ArrayLike,
+    decoded: ArrayLike | Buffer,
     *,
-    fill=None,
-    lags=10,
-    histogram_bins=64,
-    histogram_limit=0.0,
-    ssim=True,
-    gradient=True,
-    spectrum=True,
-    spectrum_values=1 << 24,
-    threads=0,
-):
+    fill: SupportsFloat | None = None,
+    lags: int = 10,
+    histogram_bins: int = 64,
+    histogram_limit: float = 0.0,
+    ssim: bool = True,
+    gradient: bool = True,
+    spectrum: bool = True,
+    spectrum_values: int = 1 << 24,
+    threads: int = 0,
+) -> Metrics:
     """Measure how far a decoded array, or a stream's, is from the original.
 
     NaN, infinite and `fill` values of the original are left out. docs/metrics.md defines each
     measure. `ssim`, `gradient` and `spectrum` take most of the time and can be turned off.
 
-    Returns
-    -------
-    dict
-        count, excluded, excluded_different, broken, minimum, maximum, range, max_abs_error,
-        max_range_relative_error, max_pointwise_relative_error, zeros_changed, mean_error, rmse,
-        nrmse, psnr_db, ssim, error_autocorrelation, error_histogram, histogram_limit,
-        histogram_outside, gradient (a dict) and spectrum (a dict). Lists are numpy arrays; a
-        measure that does not exist for the array is None.
-
     Examples
     --------
     >>> field = np.sin(np.arange(10_000.0) / 50).reshape(100, 100)
     >>> measured = firn.metrics(field, firn.compress(field, rel=1e-3))
-    >>> measured["max_range_relative_error"] <= 1e-3, measured["ssim"] > 0.99
+    >>> measured.max_range_relative_error <= 1e-3, measured.ssim > 0.99
     (True, True)
     """
-    original = as_input(original)
     if isinstance(decoded, (bytes, bytearray, memoryview)):
         if fill is None:
             fill = info(decoded).fill
         decoded = decompress(decoded, threads=threads)
     measured = _core.measure(
-        original,
+        as_input(original),
         as_input(decoded),
         None if fill is None else float(fill),
         lags,
@@ -313,7 +316,10 @@ def metrics(
     )
     measured["error_autocorrelation"] = np.array(measured["error_autocorrelation"], np.float64)
     measured["error_histogram"] = np.array(measured["error_histogram"], np.uint64)
+    if measured["gradient"] is not None:
+        measured["gradient"] = Gradient(**measured["gradient"])
     if measured["spectrum"] is not None:
         for name in ("original", "decoded"):
             measured["spectrum"][name] = np.array(measured["spectrum"][name], np.float64)
-    return measured
+        measured["spectrum"] = Spectrum(**measured["spectrum"])
+    return Metrics(**measured)

@@ -1,13 +1,20 @@
 """Anything array-like as what the extension takes: native, aligned floats of 1 to 4 axes."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ._errors import InvalidArgument
+
+AnyArray = NDArray[Any]
 
 MAX_RANK = 4
 
 
-def _check_dtype(dtype):
+def check_dtype(dtype: np.dtype[Any]) -> None:
     if dtype.kind != "f" or dtype.itemsize not in (4, 8):
         raise TypeError(
             f"the array's type is {dtype}; Firn takes float32 and float64 "
@@ -15,7 +22,7 @@ def _check_dtype(dtype):
         )
 
 
-def is_plain(array):
+def is_plain(array: AnyArray) -> bool:
     """Whether the extension can use the array's memory as it is."""
     return (
         array.dtype.isnative
@@ -24,7 +31,7 @@ def is_plain(array):
     )
 
 
-def as_input(array, *, merge_axes=False):
+def as_input(array: Any, *, merge_axes: bool = False) -> AnyArray:
     """The array without a copy, unless its bytes are swapped or unaligned.
 
     More than four axes are refused, as a stream cannot hold them, or, for callers that keep the
@@ -35,33 +42,33 @@ def as_input(array, *, merge_axes=False):
             "a masked array: pass array.filled(value) and fill=value, so that masked values "
             "come back as they are"
         )
-    array = np.asarray(array)
-    _check_dtype(array.dtype)
-    if array.ndim == 0:
+    values: AnyArray = np.asarray(array)
+    check_dtype(values.dtype)
+    if values.ndim == 0:
         raise InvalidArgument(
             "an array without axes (shape ()): Firn takes 1 to 4 axes; array.reshape(1) has one"
         )
-    if array.ndim > MAX_RANK:
-        fastest = array.shape[1 - MAX_RANK :]
+    if values.ndim > MAX_RANK:
+        fastest = values.shape[1 - MAX_RANK :]
         if not merge_axes:
             raise InvalidArgument(
-                f"an array of {array.ndim} axes: Firn streams hold 1 to {MAX_RANK}; merge the "
+                f"an array of {values.ndim} axes: Firn streams hold 1 to {MAX_RANK}; merge the "
                 f"slowest with array.reshape{(-1, *fastest)} and keep the shape "
-                f"{array.shape} beside the stream"
+                f"{values.shape} beside the stream"
             )
         # Not -1: that cannot be found out when an extent is 0.
-        slowest = int(np.prod(array.shape[: 1 - MAX_RANK], dtype=np.int64))
-        array = array.reshape(slowest, *fastest)
-    if not is_plain(array):
-        array = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
-    return array
+        slowest = int(np.prod(values.shape[: 1 - MAX_RANK], dtype=np.int64))
+        values = values.reshape(slowest, *fastest)
+    if not is_plain(values):
+        values = values.astype(values.dtype.newbyteorder("="), order="C", copy=True)
+    return values
 
 
-def check_output(out):
+def check_output(out: Any) -> AnyArray:
     """`out` if it is an array that can be written to."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out must be a numpy array, not {type(out).__name__}")
-    _check_dtype(out.dtype)
+    check_dtype(out.dtype)
     if not out.flags.writeable:
         raise InvalidArgument("the array out is read-only")
     return out

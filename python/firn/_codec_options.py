@@ -1,39 +1,53 @@
 """What the Zarr codecs of both versions share: options as JSON, and a chunk to and from bytes."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
 from . import _core
-from ._api import bound_of, compress_array, decompress
-from ._arrays import as_input
+from ._api import Buffer, decompress
+from ._arrays import AnyArray, as_input
+from ._options import make_options
 
-_DEFAULTS = {"preset": "balanced", "pipeline": None, "fill": None}
 
-
+@dataclass(frozen=True)
 class CodecOptions:
     """The options of a codec, checked and in the form that its metadata keeps."""
 
-    def __init__(self, *, abs=None, rel=None, psnr=None, lossless=False, **others):
-        self.bound = bound_of(abs, rel, psnr, lossless)
-        unknown = set(others) - set(_DEFAULTS)
-        if unknown:
-            raise TypeError(f"no option {', '.join(sorted(unknown))}")
-        self.others = {**_DEFAULTS, **others}
-        _core.check_names(self.others["preset"], self.others["pipeline"])
+    abs: float | None = None
+    rel: float | None = None
+    psnr: float | None = None
+    lossless: bool = False
+    preset: str = "balanced"
+    pipeline: str | None = None
+    fill: float | None = None
 
-    def to_json(self):
-        kind, value = self.bound
-        options = {kind: True if kind == "lossless" else value}
-        for name, value in self.others.items():
-            if value is not None and value != _DEFAULTS[name]:
-                options[name] = float(value) if name == "fill" else value
-        return options
+    def __post_init__(self) -> None:
+        for name in ("abs", "rel", "psnr", "fill"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, float(value))  # numpy's numbers are not JSON's
+        self._library_options(None)  # raises what is wrong
 
-    def encode(self, array, *, fill=None, threads=1):
-        options = dict(self.others)
-        if options["fill"] is None:
-            options["fill"] = fill
-        return compress_array(
-            as_input(array, merge_axes=True), self.bound, chunk=None, threads=threads, **options
-        )
+    def _library_options(self, fill: float | None) -> _core.Options:
+        values: Any = {option.name: getattr(self, option.name) for option in fields(self)}
+        if self.fill is None:
+            values["fill"] = fill
+        return make_options(**values)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is not as it would be anyway."""
+        return {
+            option.name: getattr(self, option.name)
+            for option in fields(self)
+            if getattr(self, option.name) != option.default
+        }
+
+    def encode(self, array: AnyArray, *, fill: float | None = None) -> bytes:
+        # One thread: many chunks are encoded at once.
+        return _core.compress(as_input(array, merge_axes=True), self._library_options(fill), 1)
 
     @staticmethod
-    def decode(stream, *, threads=1):
-        return decompress(stream, threads=threads)
+    def decode(stream: Buffer) -> AnyArray:
+        return decompress(stream, threads=1)

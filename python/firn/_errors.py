@@ -1,6 +1,12 @@
 """The library's errors as exceptions, each also the built-in one that Python's users expect."""
 
+from __future__ import annotations
+
 import enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._types import Comparison
 
 
 class ErrorCode(enum.IntEnum):
@@ -83,7 +89,7 @@ class BoundExceeded(Error, ArithmeticError):
     """verify() found values further from the original than the bound; `comparison` has it all."""
 
     code = ErrorCode.BOUND_EXCEEDED
-    comparison = None
+    comparison: Comparison | None = None
 
 
 class Cancelled(Error):
@@ -92,9 +98,9 @@ class Cancelled(Error):
     code = ErrorCode.CANCELLED
 
 
-_BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
+_BY_CODE = {int(kind.code): kind for kind in Error.__subclasses__()}
 
 
-def error_of(code, message):
+def error_of(code: int, message: str) -> Error:
     """The exception for a code of the library; the extension module calls this."""
     return _BY_CODE[code](message)

@@ -1,15 +1,26 @@
 """Files with one stream each (.firn), opened as arrays that are decoded where they are indexed."""
 
+from __future__ import annotations
+
 import mmap
 import os
 import tempfile
 from builtins import open as open_file
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
-from . import _indexing
-from ._api import compress, decompress, info
-from ._errors import NotFirn
+from ._api import compress, decompress, info, read_stream
+from ._arrays import AnyArray
+from ._errors import Error, NotFirn
+from ._options import Options
+from ._types import Info
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Path = Union[str, os.PathLike[str]]
 
 
 class File:
@@ -20,7 +31,7 @@ class File:
     threads. dask.array.from_array takes it as it is.
     """
 
-    def __init__(self, path, *, threads=0):
+    def __init__(self, path: Path, *, threads: int = 0) -> None:
         self._path = os.path.abspath(os.fspath(path))
         self._threads = threads
         with open_file(self._path, "rb") as file:
@@ -29,78 +40,78 @@ class File:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         try:
             self._info = info(self._map)
-        except Exception:
+        except Error as error:
             self._map.close()
-            raise
+            raise type(error)(f"{self._path}: {error}") from None
 
     @property
-    def info(self):
+    def info(self) -> Info:
         """What the stream says of itself: a firn.Info."""
         return self._info
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         return self._info.shape
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype[Any]:
         return self._info.dtype
 
     @property
-    def chunks(self):
+    def chunks(self) -> tuple[int, ...]:
         """The shape of the chunks that are decoded one by one."""
         return self._info.chunk
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         return len(self.shape)
 
     @property
-    def size(self):
+    def size(self) -> int:
         return self.nbytes // self.dtype.itemsize
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Of the decoded array."""
         return self._info.original_bytes
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, key):
-        return _indexing.read(self._map, self._info, key, self._threads)
+    def __getitem__(self, key: Any) -> Any:
+        return read_stream(self._map, self._info, key, self._threads)
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         if copy is False:
             raise ValueError("a .firn file has to be decoded, so it cannot be had without a copy")
         array = decompress(self._map, threads=self._threads)
         return array if dtype is None else array.astype(dtype, copy=False)
 
-    def close(self):
+    def close(self) -> None:
         """Give the file back; it cannot be read afterwards."""
         self._map.close()
 
-    def __enter__(self):
+    def __enter__(self) -> File:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (type(self), self._path, self._threads)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"<firn.File {self._path!r}: shape {self.shape}, {self.dtype}, "
             f"{self._info.bound} bound, ratio {self._info.ratio:.3g}>"
         )
 
 
-def _reopen(kind, path, threads):
+def _reopen(kind: type[File], path: str, threads: int) -> File:
     return kind(path, threads=threads)
 
 
-def open(path, *, threads=0):
+def open(path: Path, *, threads: int = 0) -> File:
     """Open a .firn file as an array.
 
     Examples
@@ -114,7 +125,7 @@ def open(path, *, threads=0):
     return File(path, threads=threads)
 
 
-def load(path, *, threads=0):
+def load(path: Path, *, threads: int = 0) -> AnyArray:
     """Decode a whole .firn file.
 
     Examples
@@ -127,7 +138,7 @@ def load(path, *, threads=0):
         return np.asarray(file)
 
 
-def save(path, array, **options):
+def save(path: Path, array: ArrayLike, *, threads: int = 0, **options: Unpack[Options]) -> Info:
     """Compress an array into a .firn file. The options are those of firn.compress.
 
     The file appears under its name when it is complete: a crash or a full disk leaves what was
@@ -139,7 +150,7 @@ def save(path, array, **options):
     >>> about.ratio > 10
     True
     """
-    stream = compress(array, **options)
+    stream = compress(array, threads=threads, **options)
     path = os.path.abspath(os.fspath(path))
     directory, name = os.path.split(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)

@@ -1,15 +1,21 @@
 """Firn's HDF5 filter for h5py, and where its plugin is."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._api import BOUND_KINDS, bound_of
 from ._errors import Unsupported
+from ._options import FilterOptions, make_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _PLUGIN_DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hdf5_plugin")
 
 
-def hdf5_plugin_path():
+def hdf5_plugin_path() -> str | None:
     """The directory of the HDF5 plugin in this package, for HDF5_PLUGIN_PATH; None without one.
 
     Examples
@@ -18,18 +24,11 @@ def hdf5_plugin_path():
 
         HDF5_PLUGIN_PATH=$(python -c "import firn; print(firn.hdf5_plugin_path())") h5dump a.h5
     """
-    try:
-        found = any(name.endswith(".so") for name in os.listdir(_PLUGIN_DIRECTORY))
-    except FileNotFoundError:
-        found = False
-    return _PLUGIN_DIRECTORY if found else None
+    return _PLUGIN_DIRECTORY if os.path.isdir(_PLUGIN_DIRECTORY) else None
 
 
-def register_hdf5_plugin():
-    """Tell h5py's HDF5 where the plugin is; does nothing where it knows already.
-
-    firn.hdf5() does this. To read files that others wrote, `import firn.h5py` suffices.
-    """
+def register_hdf5_plugin() -> None:
+    """Tell h5py's HDF5 where the plugin is; does nothing where it knows already."""
     import h5py
 
     path = hdf5_plugin_path()
@@ -41,19 +40,21 @@ def register_hdf5_plugin():
         raise Unsupported(
             "HDF5 does not find Firn's filter: "
             + (
-                "this package was built without it (FIRN_WITH_HDF5=OFF) and HDF5_PLUGIN_PATH "
-                "names no directory with it"
+                "this package was built without it, for want of HDF5's headers (Debian: "
+                "libhdf5-dev), and HDF5_PLUGIN_PATH names no directory with it"
                 if path is None
                 else f"the plugin in {path} does not load"
             )
         )
 
 
-def hdf5(*, abs=None, rel=None, psnr=None, lossless=False, preset="balanced"):
-    """Keywords for h5py's create_dataset that store a dataset through Firn.
+def hdf5(**options: Unpack[FilterOptions]) -> dict[str, Any]:
+    """Keywords for h5py's create_dataset that store a dataset through Firn's filter.
 
-    `rel` and `psnr` hold in each chunk of the dataset by itself, as a filter sees nothing else;
-    `abs` is the same everywhere. The dataset's fill value is kept exactly and does not count.
+    The options are those of firn.compress: one bound (abs=, rel=, psnr= or lossless=True), preset=,
+    pipeline= and fill=. `rel` and `psnr` hold in each chunk of the dataset by
+    itself, as a filter sees nothing else; `abs` is the same everywhere. The dataset's fill value
+    is kept exactly and does not count for the value range; `fill` names another one.
 
     Examples
     --------
@@ -66,8 +67,5 @@ def hdf5(*, abs=None, rel=None, psnr=None, lossless=False, preset="balanced"):
     True
     """
     register_hdf5_plugin()
-    kind, value = bound_of(abs, rel, psnr, lossless)
-    return {
-        "compression": _core.hdf5_filter_id,
-        "compression_opts": tuple(_core.hdf5_parameters(BOUND_KINDS[kind], value, preset)),
-    }
+    words = _core.hdf5_parameters(make_options(**options))
+    return {"compression": _core.hdf5_filter_id, "compression_opts": tuple(words)}

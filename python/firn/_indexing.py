@@ -1,64 +1,78 @@
-"""Reading parts of a stream by numpy's index expressions, decoding only the chunks they touch."""
+"""Reading parts of an array by numpy's index expressions, decoding only the chunks they touch."""
+
+from __future__ import annotations
 
 import itertools
+import math
 import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Union
 
 import numpy as np
 
-from . import _core
-from ._arrays import is_plain
+from ._arrays import AnyArray, is_plain
 
 # Parts with steps are decoded as whole boxes and thinned out afterwards. Above this size the
 # boxes are single chunks along the axes with steps.
 _BOX_BYTES = 1 << 28
 
+# Decodes the box at an origin into an array of the box's shape.
+DecodeBox = Callable[[Sequence[int], AnyArray], None]
+
+# One box along one axis: its first value and its end, its place in the selection, and what of it
+# is wanted.
+_Run = tuple[int, int, slice, Union[slice, AnyArray]]
+
 
 class _Axis:
-    """The wanted places of one axis: ascending `places`, and what turns them into the result."""
+    """The wanted places of one axis, ascending, and how they turn into the result."""
 
-    def __init__(self, extent):
-        self.places = range(extent)
+    def __init__(self, extent: int, index: Any, number: int) -> None:
+        self.places: Any = range(extent)
         self.is_dropped = False  # indexed by an integer
-        self.is_array = False  # indexed by an array
-        self.reorder = None  # index into the ascending places, for falling steps and arrays
-
-    @classmethod
-    def of(cls, extent, index, axis):
-        self = cls(extent)
+        self.is_reversed = False  # by a slice with a negative step
+        self.reorder: AnyArray | None = None  # by a list: indices into the ascending places
         if isinstance(index, slice):
-            places = range(*index.indices(extent))
-            if places.step < 0:
-                places = places[::-1]
-                self.reorder = slice(None, None, -1)
-            self.places = places
+            self.places = self.places[index]
+            if self.places.step < 0:
+                self.places = self.places[::-1]
+                self.is_reversed = True
         elif _is_integer(index):
-            self.places = _one_place(extent, operator.index(index), axis)
+            place = operator.index(index)
+            if not -extent <= place < extent:
+                raise IndexError(
+                    f"index {place} is out of bounds for axis {number} with size {extent}"
+                )
+            self.places = range(place % extent, place % extent + 1)
             self.is_dropped = True
         else:
-            wanted = _integer_array(index, extent, axis)
+            wanted = _integer_array(index, extent, number)
             self.places, self.reorder = np.unique(wanted, return_inverse=True)
-            self.is_array = True
-        return self
 
-    def runs(self, chunk, single_chunks):
-        """(first, end, place in the ascending result, wanted in [first, end)) of each box."""
+    def runs(self, chunk: int, single_chunks: bool) -> list[_Run]:
         places = self.places
         if len(places) == 0:
             return []
         if isinstance(places, range) and places.step == 1:
-            return [(places[0], places[-1] + 1, slice(None), None)]
-        places = np.asarray(places)
-        chunks = places // chunk
+            return [(places.start, places.stop, slice(None), slice(None))]
         # A box must not hold chunks that nothing is wanted of.
-        cuts = np.flatnonzero(np.diff(chunks) > (0 if single_chunks else 1)) + 1
+        gaps = np.diff(np.asarray(places) // chunk)
+        cuts = np.flatnonzero(gaps > (0 if single_chunks else 1)) + 1
         borders = [0, *cuts.tolist(), len(places)]
         return [
-            (int(places[a]), int(places[b - 1]) + 1, slice(a, b), places[a:b] - places[a])
+            (
+                int(places[a]),
+                int(places[b - 1]) + 1,
+                slice(a, b),
+                slice(None, None, places.step)
+                if isinstance(places, range)
+                else places[a:b] - places[a],
+            )
             for a, b in zip(borders, borders[1:])
         ]
 
 
-def _is_integer(index):
+def _is_integer(index: Any) -> bool:
     if isinstance(index, (bool, np.bool_)):
         return False
     if isinstance(index, np.ndarray):
@@ -66,123 +80,147 @@ def _is_integer(index):
     return hasattr(index, "__index__")
 
 
-def _one_place(extent, index, axis):
-    place = index + extent if index < 0 else index
-    if not 0 <= place < extent:
-        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {extent}")
-    return range(place, place + 1)
-
-
-def _integer_array(index, extent, axis):
-    try:
-        array = np.asarray(index)
-    except Exception:
-        array = np.empty(0, object)
+def _integer_array(index: Any, extent: int, number: int) -> AnyArray:
+    array = np.asarray(index) if isinstance(index, (list, tuple, np.ndarray)) else np.empty(0, "O")
     if array.ndim == 1 and array.dtype == bool:
         if len(array) != extent:
-            raise IndexError(
-                f"a mask of {len(array)} values for axis {axis} with size {extent}"
-            )
+            raise IndexError(f"a mask of {len(array)} values for axis {number} with size {extent}")
         return np.flatnonzero(array)
-    if array.ndim == 1 and array.size == 0 and not isinstance(index, str):
-        array = array.astype(np.intp) if array.dtype != object else array
+    if array.ndim == 1 and array.size == 0 and array.dtype == np.float64:
+        array = array.astype(np.intp)  # numpy's reading of []
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise IndexError(
-            "an index is an integer, a slice, an Ellipsis, None or one list of integers per axis"
+            "an index is an integer, a slice, an Ellipsis, None or one list of integers"
         )
     wrapped = np.where(array < 0, array + extent, array)
     if array.size and not (0 <= wrapped.min() and wrapped.max() < extent):
-        raise IndexError(f"a list has indices out of bounds for axis {axis} with size {extent}")
+        raise IndexError(f"a list has indices out of bounds for axis {number} with size {extent}")
     return wrapped
 
 
-def _expand(key, rank):
+def _expand(key: Any, rank: int) -> list[Any]:
     """The key as one item per axis, with None where the result has a new axis."""
-    key = key if isinstance(key, tuple) else (key,)
-    ellipses = sum(item is Ellipsis for item in key)
-    given = sum(item is not Ellipsis and item is not None for item in key)
-    if ellipses > 1:
+    items = list(key) if isinstance(key, tuple) else [key]
+    ellipses = [place for place, item in enumerate(items) if item is Ellipsis]
+    if len(ellipses) > 1:
         raise IndexError("an index can have one Ellipsis ('...') only")
+    given = sum(item is not Ellipsis and item is not None for item in items)
     if given > rank:
         raise IndexError(f"{given} indices for an array of {rank} axes")
-    if ellipses == 0:
-        key = (*key, Ellipsis)
-    items = []
-    for item in key:
-        items.extend([slice(None)] * (rank - given) if item is Ellipsis else [item])
+    place = ellipses[0] if ellipses else len(items)
+    items[place : place + 1] = [slice(None)] * (rank - given)
     return items
 
 
-def read(stream, info, key, threads, out=None):
-    """What info.shape's array gives for array[key]."""
-    items = _expand(key, len(info.shape))
-    indices = [item for item in items if item is not None]
+def read(
+    decode_box: DecodeBox,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    chunk: Sequence[int],
+    key: Any,
+    out: AnyArray | None = None,
+) -> Any:
+    """What an array of this shape, whose values decode_box decodes, gives for array[key]."""
+    items = _expand(key, len(shape))
+    indices = (item for item in items if item is not None)
     axes = [
-        _Axis.of(extent, index, number)
-        for number, (extent, index) in enumerate(zip(info.shape, indices))
+        _Axis(extent, index, number) for number, (extent, index) in enumerate(zip(shape, indices))
     ]
-    if sum(axis.is_array for axis in axes) > 1:
+    lists = sum(axis.reorder is not None for axis in axes)
+    if lists > 1:
         raise IndexError("lists of integers along more than one axis are not supported")
+    if lists == 1:
+        ascending = np.empty([len(axis.places) for axis in axes], dtype)
+        _decode(decode_box, dtype, chunk, axes, ascending)
+        selection = _arrange(ascending, axes, items)
+        return selection if out is None else _copy_into(_checked(out, selection.shape), selection)
 
-    shape = tuple(len(axis.places) for axis in axes)
-    direct = out is not None and out.shape == shape and out.dtype == info.dtype and is_plain(out)
-    result = out if direct else np.empty(shape, info.dtype)
-    _decode(stream, info, axes, result, threads)
-    result = _arrange(result, axes, items)
+    # The result, seen with the axes of the array in ascending order.
+    remaining = iter(axes)
+    final: list[int] = []
+    view: list[Any] = []
+    for item in items:
+        if item is None:
+            final.append(1)
+            view.append(0)
+            continue
+        axis = next(remaining)
+        if axis.is_dropped:
+            view.append(np.newaxis)
+        else:
+            final.append(len(axis.places))
+            view.append(slice(None, None, -1 if axis.is_reversed else 1))
+    result = np.empty(final, dtype) if out is None else _checked(out, tuple(final))
+    plain = result if is_plain(result) and result.dtype == dtype else np.empty(final, dtype)
+    _decode(decode_box, dtype, chunk, axes, plain[tuple(view)])
     if out is None:
-        return result
-    if not direct or result is not out:
-        if out.shape != result.shape:
-            raise ValueError(f"the array out has shape {out.shape}, the selection {result.shape}")
-        out[...] = result.copy() if direct else result
+        return result[()]  # a number, if there is only one
+    return result if plain is result else _copy_into(result, plain)
+
+
+def _checked(out: AnyArray, shape: Iterable[int]) -> AnyArray:
+    if out.shape != tuple(shape):
+        raise ValueError(f"the array out has shape {out.shape}, the selection {tuple(shape)}")
     return out
 
 
-def _decode(stream, info, axes, result, threads):
+def _copy_into(out: AnyArray, values: AnyArray) -> AnyArray:
+    out[...] = values
+    return out
+
+
+def _decode(
+    decode_box: DecodeBox,
+    dtype: np.dtype[Any],
+    chunk: Sequence[int],
+    axes: list[_Axis],
+    result: AnyArray,
+) -> None:
     if result.size == 0:
         return
-    box_values = 1
-    for axis in axes:
-        box_values *= axis.places[-1] - axis.places[0] + 1
-    single_chunks = int(box_values) * info.dtype.itemsize > _BOX_BYTES
-    runs = [axis.runs(chunk, single_chunks) for axis, chunk in zip(axes, info.chunk)]
+    box_values = math.prod(int(axis.places[-1] - axis.places[0]) + 1 for axis in axes)
+    single_chunks = box_values * dtype.itemsize > _BOX_BYTES
+    runs = [axis.runs(extent, single_chunks) for axis, extent in zip(axes, chunk)]
     for boxes in itertools.product(*runs):
         origin = [first for first, _, _, _ in boxes]
         target = result[tuple(place for _, _, place, _ in boxes)]
-        if all(wanted is None for _, _, _, wanted in boxes):
-            _core.decompress_region(stream, origin, target, threads)
-            continue
-        box = np.empty([end - first for first, end, _, _ in boxes], info.dtype)
-        _core.decompress_region(stream, origin, box, threads)
-        for number, (_, _, _, wanted) in enumerate(boxes):
-            if wanted is not None:
-                box = np.take(box, wanted, axis=number)
-        target[...] = box
+        wanted = tuple(wanted for _, _, _, wanted in boxes)
+        if all(isinstance(part, slice) and part.step is None for part in wanted):
+            decode_box(origin, target)
+        else:
+            box = np.empty([end - first for first, end, _, _ in boxes], dtype)
+            decode_box(origin, box)
+            target[...] = box[wanted]
 
 
-def _arrange(result, axes, items):
-    """Order, dropped axes and new axes, as numpy has them."""
+def _arrange(ascending: AnyArray, axes: list[_Axis], items: list[Any]) -> AnyArray:
+    """The selection of a key with a list: order, dropped axes and new axes, as numpy has them."""
+    result = ascending
     for number, axis in enumerate(axes):
-        if axis.is_array:
+        if axis.reorder is not None:
             result = np.take(result, axis.reorder, axis=number)
-        elif axis.reorder is not None:
-            result = result[(slice(None),) * number + (axis.reorder,)]
-    final, advanced, array_place, kept = [], [], None, 0
+        elif axis.is_reversed:
+            result = np.flip(result, number)
+    final: list[Any] = []
+    advanced: list[int] = []
+    list_place = kept = 0
     remaining = iter(axes)
     for position, item in enumerate(items):
-        if item is None:
+        axis_or_new = None if item is None else next(remaining)
+        if axis_or_new is None:
             final.append(np.newaxis)
-            kept += 1
-            continue
-        axis = next(remaining)
-        if axis.is_dropped or axis.is_array:
+        elif axis_or_new.is_dropped:
+            final.append(0)
             advanced.append(position)
-        if axis.is_array:
-            array_place = kept
-        final.append(0 if axis.is_dropped else slice(None))
-        kept += not axis.is_dropped
+            continue
+        else:
+            final.append(slice(None))
+            if axis_or_new.reorder is not None:
+                advanced.append(position)
+                list_place = kept
+        kept += 1
     result = result[tuple(final)]
     # numpy moves a list's axis to the front when integers stand apart from it.
-    if array_place is not None and advanced[-1] - advanced[0] + 1 != len(advanced):
-        result = np.moveaxis(result, array_place, 0)
+    if advanced[-1] - advanced[0] + 1 != len(advanced):
+        result = np.moveaxis(result, list_place, 0)
     return result

@@ -1,9 +1,12 @@
 """What the functions report."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
-from typing import Optional, Tuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -13,9 +16,10 @@ class ChunkInfo:
     offset: int  #: of its record in the stream
     size_bytes: int  #: of its record
     pipeline: str  #: what encoded it
+    bound_abs: float  #: of its part of the stream
     max_abs_error: float  #: achieved
-    origin: Tuple[int, ...]  #: of its first value
-    shape: Tuple[int, ...]
+    origin: tuple[int, ...]  #: of its first value
+    shape: tuple[int, ...]
     detail: str  #: how it was encoded, for people
 
 
@@ -24,24 +28,37 @@ class Info:
     """What a stream says of itself."""
 
     format_version: int
-    dtype: np.dtype
-    shape: Tuple[int, ...]
-    chunk: Tuple[int, ...]
-    bound: str  #: "abs", "rel", "psnr" or "lossless", as asked for
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    chunk: tuple[int, ...]
+    bound: str  #: "abs", "rel", "psnr", "ratio" or "lossless", as asked for
     bound_value: float  #: as asked for
     bound_abs: float  #: as enforced; 0 when lossless
     max_abs_error: float  #: achieved
-    fill: Optional[float]
+    fill: float | None
+    part_count: int  #: more than 1 for what a StreamWriter wrote
     chunk_count: int
     original_bytes: int
     compressed_bytes: int
     complete: bool  #: every chunk's record was found
-    chunks: Optional[Tuple[ChunkInfo, ...]] = field(default=None, repr=False)
+    chunks: tuple[ChunkInfo, ...] | None = field(default=None, repr=False)
 
     @property
     def ratio(self) -> float:
         """Original bytes per compressed byte."""
         return self.original_bytes / self.compressed_bytes
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What firn.estimate expects."""
+
+    bound: str
+    bound_value: float
+    bound_abs: float  #: `rel` is taken of the sample's value range
+    ratio: float
+    psnr_db: float
+    sampled_values: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +68,7 @@ class Comparison:
     count: int  #: values compared
     exact_count: int  #: NaN, infinite and fill values among them
     violations: int  #: finite ones out of bound and special ones not bit for bit
-    first_violation: Optional[int]  #: its linear index
+    first_violation: int | None  #: its linear index
     max_abs_error: float  #: over finite values
     value_range: float
     mean_squared_error: float
@@ -63,7 +80,55 @@ class Damage:
     """A chunk that could not be decoded; its values are NaN."""
 
     chunk: int
-    origin: Tuple[int, ...]
-    shape: Tuple[int, ...]
+    origin: tuple[int, ...]
+    shape: tuple[int, ...]
     code: int
     message: str
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Lengths of the difference between the gradients of two arrays."""
+
+    max_error: float
+    rmse: float
+    relative_rmse: float  #: to the root mean square length of the original's
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Power by frequency, in shells up to half a cycle per value."""
+
+    original: NDArray[np.float64]
+    decoded: NDArray[np.float64]
+    max_relative_error: float
+    max_relative_error_low_half: float  #: over the lower half of the shells
+    box: tuple[int, ...]  #: the shape of what was transformed
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What firn.metrics measures; docs/metrics.md defines each. None: does not exist here."""
+
+    count: int
+    excluded: int  #: NaN, infinite and fill values of the original
+    excluded_different: int  #: those that were not decoded bit for bit
+    broken: int  #: finite values decoded as NaN or infinity
+    minimum: float
+    maximum: float
+    range: float
+    max_abs_error: float
+    max_range_relative_error: float
+    max_pointwise_relative_error: float
+    zeros_changed: int
+    mean_error: float
+    rmse: float
+    nrmse: float
+    psnr_db: float  #: infinity when there is no error
+    ssim: float | None
+    error_autocorrelation: NDArray[np.float64]  #: at lags 1, 2, ...
+    histogram_limit: float
+    error_histogram: NDArray[np.uint64]
+    histogram_outside: int
+    gradient: Gradient | None
+    spectrum: Spectrum | None

@@ -1,5 +1,9 @@
 """Firn for numcodecs, and so for Zarr of version 2 (docs/zarr-and-xarray.md)."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 from numcodecs.abc import Codec
 from numcodecs.compat import ensure_contiguous_ndarray_like, ensure_ndarray_like
@@ -8,7 +12,7 @@ from ._codec_options import CodecOptions
 from ._errors import Unsupported
 
 
-class Firn(Codec):
+class Firn(Codec):  # type: ignore[misc]  # numcodecs has no types
     """A compressor of float32 and float64 chunks.
 
     Takes one bound (abs=, rel=, psnr= or lossless=True), preset=, pipeline= and fill=, as
@@ -26,10 +30,10 @@ class Firn(Codec):
 
     codec_id = "firn"
 
-    def __init__(self, **options):
+    def __init__(self, **options: Any) -> None:
         self._options = CodecOptions(**options)
 
-    def encode(self, buf):
+    def encode(self, buf: Any) -> bytes:
         array = ensure_ndarray_like(buf)
         if not array.dtype.isnative:
             # Decoding gives native values, which Zarr would take for swapped ones.
@@ -42,7 +46,7 @@ class Firn(Codec):
             array = array.T
         return self._options.encode(np.atleast_1d(array))
 
-    def decode(self, buf, out=None):
+    def decode(self, buf: Any, out: Any = None) -> Any:
         # A stream is bytes whatever they were stored as.
         decoded = self._options.decode(ensure_contiguous_ndarray_like(buf).view(np.uint8))
         if out is None:
@@ -51,9 +55,9 @@ class Firn(Codec):
         target.view(decoded.dtype)[...] = decoded.reshape(-1)
         return out
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"id": self.codec_id, **self._options.to_json()}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value in self._options.to_json().items())
         return f"Firn({options})"

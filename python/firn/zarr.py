@@ -1,12 +1,16 @@
 """Firn as an array-to-bytes codec of Zarr version 3 (docs/zarr-and-xarray.md)."""
 
+from __future__ import annotations
+
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
 
 from ._api import decompress_region
+from ._arrays import MAX_RANK, AnyArray
 from ._codec_options import CodecOptions
 
 
@@ -33,56 +37,52 @@ class FirnCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     options: CodecOptions
     is_fixed_size = False
 
-    def __init__(self, **options):
+    def __init__(self, **options: Any) -> None:
         object.__setattr__(self, "options", CodecOptions(**options))
 
     @classmethod
-    def from_dict(cls, data):
+    def from_dict(cls, data: Any) -> FirnCodec:
         return cls(**data.get("configuration", {}))
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         return {"name": "firn", "configuration": self.options.to_json()}
 
-    def validate(self, *, shape, dtype, chunk_grid):
-        native = dtype.to_native_dtype() if hasattr(dtype, "to_native_dtype") else np.dtype(dtype)
+    def validate(self, *, shape: Any, dtype: Any, chunk_grid: Any) -> None:
+        native = dtype.to_native_dtype()
         if native.kind != "f" or native.itemsize not in (4, 8):
             raise ValueError(f"the array's type is {native}; Firn takes float32 and float64")
 
-    def compute_encoded_size(self, input_byte_length, chunk_spec):
-        raise NotImplementedError
+    def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
+        raise NotImplementedError  # it is not known beforehand
 
-    async def _encode_single(self, chunk_array, chunk_spec):
+    async def _encode_single(self, chunk_array: Any, chunk_spec: Any) -> Any:
         array = np.atleast_1d(chunk_array.as_numpy_array())
-        fill = chunk_spec.fill_value
-        fill = float(fill) if fill is not None and np.isfinite(fill) else None
-        stream = await asyncio.to_thread(self.options.encode, array, fill=fill)
+        stream = await asyncio.to_thread(
+            self.options.encode, array, fill=float(chunk_spec.fill_value)
+        )
         return chunk_spec.prototype.buffer.from_bytes(stream)
 
-    async def _decode_single(self, chunk_bytes, chunk_spec):
-        decoded = await asyncio.to_thread(self.options.decode, chunk_bytes.as_numpy_array())
-        return chunk_spec.prototype.nd_buffer.from_numpy_array(
-            _as_wanted(decoded.reshape(chunk_spec.shape), chunk_spec)
-        )
+    async def _decode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
+        decoded = await asyncio.to_thread(self.options.decode, chunk_data.as_numpy_array())
+        return _as_wanted(decoded.reshape(chunk_spec.shape), chunk_spec)
 
-    async def _decode_partial_single(self, byte_getter, selection, chunk_spec):
-        chunk_bytes = await byte_getter.get(prototype=chunk_spec.prototype)
-        if chunk_bytes is None:
+    async def _decode_partial_single(
+        self, byte_getter: Any, selection: Any, chunk_spec: Any
+    ) -> Any:
+        chunk_data = await byte_getter.get(prototype=chunk_spec.prototype)
+        if chunk_data is None:
             return None
-        stream = chunk_bytes.as_numpy_array()
-        whole = len(chunk_spec.shape) > 4 or not all(
-            isinstance(part, (int, slice)) for part in _as_tuple(selection)
-        )
-        if whole:
+        stream = chunk_data.as_numpy_array()
+        parts = selection if isinstance(selection, tuple) else (selection,)
+        is_basic = all(isinstance(part, (int, slice)) for part in parts)
+        if is_basic and 1 <= len(chunk_spec.shape) <= MAX_RANK:
+            part = await asyncio.to_thread(decompress_region, stream, selection, threads=1)
+        else:
             decoded = await asyncio.to_thread(self.options.decode, stream)
             part = decoded.reshape(chunk_spec.shape)[selection]
-        else:
-            part = await asyncio.to_thread(decompress_region, stream, selection, threads=1)
-        return chunk_spec.prototype.nd_buffer.from_numpy_array(_as_wanted(part, chunk_spec))
+        return _as_wanted(np.asarray(part), chunk_spec)
 
 
-def _as_tuple(selection):
-    return selection if isinstance(selection, tuple) else (selection,)
-
-
-def _as_wanted(array, chunk_spec):
-    return array.astype(chunk_spec.dtype.to_native_dtype(), order=chunk_spec.order, copy=False)
+def _as_wanted(array: AnyArray, chunk_spec: Any) -> Any:
+    wanted = array.astype(chunk_spec.dtype.to_native_dtype(), order=chunk_spec.order, copy=False)
+    return chunk_spec.prototype.nd_buffer.from_numpy_array(wanted)

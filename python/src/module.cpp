@@ -12,7 +12,9 @@
 
 #include "buffers.hpp"
 #include "firn/hdf5_parameters.h"
+#include "parameters.hpp"
 #include "reports.hpp"
+#include "streams.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -81,26 +83,32 @@ firn::Execution execution_of(int threads) {
   return execution;
 }
 
-firn::Options options_of(int bound, double bound_value, const std::string& preset,
+firn::Bound bound_of(const std::string& name, double value) {
+  for (int number = 0; number <= static_cast<int>(firn::BoundKind::ratio); ++number) {
+    const auto kind = static_cast<firn::BoundKind>(number);
+    if (name == firn::name_of(kind)) return {kind, value};
+  }
+  throw nb::value_error(("no bound " + name).c_str());
+}
+
+// Raises what compress() would raise for any array.
+firn::Options options_of(const std::string& bound, double bound_value, const std::string& preset,
                          const std::optional<std::string>& pipeline,
-                         const std::vector<std::uint64_t>& chunk, std::optional<double> fill) {
+                         const std::vector<std::uint64_t>& chunk, std::optional<double> fill,
+                         std::optional<double> max_abs) {
   firn::Options options;
-  options.bound = {static_cast<firn::BoundKind>(bound), bound_value};
+  options.bound = bound_of(bound, bound_value);
   options.preset = value_or_raise(firn::parse_preset(preset));
   if (pipeline) options.pipeline = value_or_raise(firn::parse_pipeline(*pipeline));
-  options.chunk.rank = static_cast<int>(chunk.size());
-  std::copy_n(chunk.begin(), std::min<std::size_t>(chunk.size(), firn::kMaxRank),
-              options.chunk.extents.begin());
   options.fill = fill;
+  options.max_abs = max_abs;
+  value_or_raise(firn::worst_case_size(firn::Type::f64, {1}, options));
+  options.chunk = shape_of(chunk);  // which has to fit an array
   return options;
 }
 
-nb::object compress(nb::handle array, int bound, double bound_value, const std::string& preset,
-                    const std::optional<std::string>& pipeline,
-                    const std::vector<std::uint64_t>& chunk, std::optional<double> fill,
-                    int threads) {
+nb::object compress(nb::handle array, const firn::Options& options, int threads) {
   const Array input(array);
-  const firn::Options options = options_of(bound, bound_value, preset, pipeline, chunk, fill);
   const firn::ArrayView view = input.view();
   const std::uint64_t room = value_or_raise(firn::worst_case_size(view.type, view.shape, options));
   // Pages that are not written to cost nothing, so the stream grows in the result itself.
@@ -120,6 +128,16 @@ nb::object compress(nb::handle array, int bound, double bound_value, const std::
   bytes = holder.release().ptr();
   if (_PyBytes_Resize(&bytes, used) != 0) throw nb::python_error();
   return nb::steal(bytes);
+}
+
+nb::dict estimate(nb::handle array, const firn::Options& options, int threads) {
+  const Array input(array);
+  firn::Result<firn::Estimate> result = firn::Estimate{};
+  {
+    const nb::gil_scoped_release released;
+    result = firn::estimate(input.view(), options, execution_of(threads));
+  }
+  return to_dict(value_or_raise(std::move(result)));
 }
 
 template <class Call>
@@ -213,17 +231,20 @@ nb::dict measure(nb::handle original, nb::handle decoded, std::optional<double> 
   return to_dict(value_or_raise(std::move(result)));
 }
 
-// Raises when one is not known.
-void check_names(const std::string& preset, const std::optional<std::string>& pipeline) {
-  options_of(0, 0, preset, pipeline, {}, {});
+// The numbers that a user gives to the HDF5 filter.
+std::vector<unsigned> hdf5_parameters(const firn::Options& options) {
+  const auto words =
+      firn::hdf5::user_parameters({options.bound, options.preset, options.pipeline, options.fill});
+  value_or_raise(firn::hdf5::parse_parameters(words));
+  return words;
 }
 
-std::vector<unsigned> hdf5_parameters(int bound, double bound_value, const std::string& preset) {
-  std::vector<unsigned> parameters(FIRN_HDF5_PARAMETER_COUNT);
-  firn_hdf5_parameters({static_cast<firn_bound>(bound), bound_value},
-                       static_cast<firn_preset>(value_or_raise(firn::parse_preset(preset))),
-                       parameters.data());
-  return parameters;
+// Of the numbers that the HDF5 filter stores with a dataset: the shape of a chunk as Firn sees it,
+// and the options. None when the numbers are a user's.
+nb::object hdf5_chunks(const std::vector<unsigned>& words) {
+  const auto parameters = value_or_raise(firn::hdf5::parse_parameters(words));
+  if (!parameters.stored()) return nb::none();
+  return nb::make_tuple(tuple_of(parameters.layout.shape), parameters.options());
 }
 
 // Raises firn._errors.error_of(code, message).
@@ -243,8 +264,21 @@ void raise_failure(const std::exception_ptr& pointer, void*) {
 NB_MODULE(_core, module) {
   nb::register_exception_translator(raise_failure);
   handle_forks();
-  module.def("compress", &compress, "array"_a, "bound"_a, "bound_value"_a, "preset"_a,
-             "pipeline"_a.none(), "chunk"_a, "fill"_a.none(), "threads"_a);
+  nb::class_<firn::Options>(module, "Options")
+      .def(
+          "__init__",
+          [](firn::Options* self, const std::string& bound, double bound_value,
+             const std::string& preset, const std::optional<std::string>& pipeline,
+             const std::vector<std::uint64_t>& chunk, std::optional<double> fill,
+             std::optional<double> max_abs) {
+            new (self) firn::Options(
+                options_of(bound, bound_value, preset, pipeline, chunk, fill, max_abs));
+          },
+          "bound"_a, "bound_value"_a, "preset"_a, "pipeline"_a.none(), "chunk"_a, "fill"_a.none(),
+          "max_abs"_a.none());
+  define_streams(module);
+  module.def("compress", &compress, "array"_a, "options"_a, "threads"_a);
+  module.def("estimate", &estimate, "array"_a, "options"_a, "threads"_a);
   module.def("decompress", &decompress, "stream"_a, "out"_a, "threads"_a);
   module.def("decompress_region", &decompress_region, "stream"_a, "origin"_a, "out"_a, "threads"_a);
   module.def("salvage", &salvage, "stream"_a, "out"_a, "threads"_a);
@@ -254,8 +288,8 @@ NB_MODULE(_core, module) {
   module.def("measure", &measure, "original"_a, "decoded"_a, "fill"_a.none(), "lags"_a,
              "histogram_bins"_a, "histogram_limit"_a, "ssim"_a, "gradient"_a, "spectrum"_a,
              "spectrum_values"_a, "threads"_a);
-  module.def("check_names", &check_names, "preset"_a, "pipeline"_a.none());
-  module.def("hdf5_parameters", &hdf5_parameters, "bound"_a, "bound_value"_a, "preset"_a);
+  module.def("hdf5_parameters", &hdf5_parameters, "options"_a);
+  module.def("hdf5_chunks", &hdf5_chunks, "words"_a);
   module.attr("hdf5_filter_id") = FIRN_HDF5_FILTER_ID;
   module.def("version", &firn::version);
   module.def("simd_target", &firn::simd_target);

@@ -1,5 +1,6 @@
 #include "reports.hpp"
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -12,10 +13,6 @@ nb::tuple tuple_of(std::span<const std::uint64_t> numbers) {
   nb::list list;
   for (const std::uint64_t number : numbers) list.append(number);
   return nb::tuple(list);
-}
-
-nb::tuple tuple_of(const firn::Shape& shape) {
-  return tuple_of({shape.extents.data(), static_cast<std::size_t>(shape.rank)});
 }
 
 template <class T>
@@ -31,10 +28,26 @@ nb::object number_or_none(const std::optional<double>& number) {
 
 }  // namespace
 
+const char* dtype_name(firn::Type type) { return type == firn::Type::f32 ? "float32" : "float64"; }
+firn::Type type_of(const std::string& dtype_name) {
+  return dtype_name == "float32" ? firn::Type::f32 : firn::Type::f64;
+}
+
+nb::tuple tuple_of(const firn::Shape& shape) {
+  return tuple_of(std::span(shape.extents).first(static_cast<std::size_t>(shape.rank)));
+}
+firn::Shape shape_of(const std::vector<std::uint64_t>& extents) {
+  firn::Shape shape;
+  shape.rank = static_cast<int>(extents.size());
+  std::copy_n(extents.begin(), std::min<std::size_t>(extents.size(), firn::kMaxRank),
+              shape.extents.begin());
+  return shape;
+}
+
 nb::dict to_dict(const firn::Info& info) {
   nb::dict dict;
   dict["format_version"] = info.format_version;
-  dict["dtype"] = info.type == firn::Type::f32 ? "float32" : "float64";
+  dict["dtype"] = dtype_name(info.type);
   dict["shape"] = tuple_of(info.shape);
   dict["chunk"] = tuple_of(info.chunk);
   dict["bound"] = firn::name_of(info.bound.kind);
@@ -42,6 +55,7 @@ nb::dict to_dict(const firn::Info& info) {
   dict["bound_abs"] = info.bound_abs;
   dict["max_abs_error"] = info.max_abs_error;
   dict["fill"] = number_or_none(info.fill);
+  dict["part_count"] = info.part_count;
   dict["chunk_count"] = info.chunk_count;
   dict["original_bytes"] = info.original_bytes;
   dict["compressed_bytes"] = info.compressed_bytes;
@@ -54,6 +68,7 @@ nb::dict to_dict(const firn::ChunkInfo& chunk) {
   dict["offset"] = chunk.offset;
   dict["size_bytes"] = chunk.size_bytes;
   dict["pipeline"] = firn::name_of(chunk.pipeline);
+  dict["bound_abs"] = chunk.bound_abs;
   dict["max_abs_error"] = chunk.max_abs_error;
   dict["origin"] = tuple_of({chunk.origin.data(), static_cast<std::size_t>(chunk.shape.rank)});
   dict["shape"] = tuple_of(chunk.shape);
@@ -127,6 +142,17 @@ nb::dict to_dict(const firn::Metrics& metrics) {
   } else {
     dict["spectrum"] = nb::none();
   }
+  return dict;
+}
+
+nb::dict to_dict(const firn::Estimate& estimate) {
+  nb::dict dict;
+  dict["bound"] = firn::name_of(estimate.bound.kind);
+  dict["bound_value"] = estimate.bound.value;
+  dict["bound_abs"] = estimate.bound_abs;
+  dict["ratio"] = estimate.ratio;
+  dict["psnr_db"] = estimate.psnr_db;
+  dict["sampled_values"] = estimate.sampled_values;
   return dict;
 }
 

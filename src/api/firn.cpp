@@ -2,15 +2,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <firn/firn.hpp>
-#include <new>
 
+#include "api/edge.hpp"
 #include "base/geometry.hpp"
 #include "base/simd_target.hpp"
 #include "engine/compare.hpp"
 #include "engine/compress.hpp"
-#include "engine/decompress.hpp"
+#include "engine/estimate.hpp"
+#include "engine/rate.hpp"
+#include "engine/reader.hpp"
 #include "pipelines/pipeline.hpp"
 #include "plan/plan.hpp"
 
@@ -44,29 +45,11 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::ceresz, "ceresz"},     {Pipeline::ceresz4, "ceresz4"},
     {Pipeline::contexts, "contexts"}, {Pipeline::interp, "interp"},
     {Pipeline::fre, "fre"},           {Pipeline::fre_round, "fre-round"},
+    {Pipeline::causal, "causal"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
-constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr", "pwrel"};
-
-// Runs what may throw and turns an exception into an error.
-template <class Body>
-auto guarded(Body body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return Error{ErrorCode::out_of_memory, "not enough memory"};
-  } catch (const std::exception& exception) {
-    return Error{ErrorCode::unsupported, exception.what()};
-  }
-}
-
-std::string text_of(const Shape& shape) {
-  std::string text;
-  for (int k = 0; k < std::min(shape.rank, kMaxRank); ++k) {
-    text += (k ? "x" : "") + std::to_string(shape.extents[k]);
-  }
-  return text;
-}
+constexpr const char* kBookPolicies[] = {"cost", "chi", "stored", "offline"};
+constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr", "pwrel", "ratio"};
 
 Status check_output(const container::Header& header, const Shape& wanted,
                     const MutableArrayView& out) {
@@ -86,24 +69,6 @@ Status check_output(const container::Header& header, const Shape& wanted,
   return std::monostate{};
 }
 
-Status check_threads(const Execution& execution) {
-  if (execution.threads < 0 || execution.threads > 4096) {
-    return Error{ErrorCode::invalid_argument, "threads " + std::to_string(execution.threads) +
-                                                  "; it must be 0 (all cores) to 4096"};
-  }
-  return std::monostate{};
-}
-
-// The workers of a context, made anew when the caller asks for another number of threads.
-pipelines::Workers& workers_for(std::unique_ptr<pipelines::Workers>& workers, int threads) {
-  if (!workers ||
-      (threads != 0 && workers->threads() != std::min(threads, pipelines::Workers::all_cores())) ||
-      (threads == 0 && workers->threads() != pipelines::Workers::all_cores())) {
-    workers = std::make_unique<pipelines::Workers>(threads);
-  }
-  return *workers;
-}
-
 }  // namespace
 
 const char* name_of(Pipeline pipeline) {
@@ -114,6 +79,8 @@ const char* name_of(Pipeline pipeline) {
 }
 const char* name_of(Preset preset) { return kPresets[static_cast<int>(preset)]; }
 const char* name_of(BoundKind kind) { return kBounds[static_cast<int>(kind)]; }
+
+const char* name_of(BookPolicy policy) { return kBookPolicies[static_cast<int>(policy)]; }
 
 Result<Pipeline> parse_pipeline(const std::string& name) {
   std::string known;
@@ -130,6 +97,14 @@ Result<Preset> parse_preset(const std::string& name) {
   }
   return Error{ErrorCode::invalid_argument,
                "no preset \"" + name + "\"; there are fast, balanced, small"};
+}
+
+Result<BookPolicy> parse_book_policy(const std::string& name) {
+  for (int i = 0; i < 4; ++i) {
+    if (name == kBookPolicies[i]) return static_cast<BookPolicy>(i);
+  }
+  return Error{ErrorCode::invalid_argument,
+               "no book policy \"" + name + "\"; there are cost, chi, stored, offline"};
 }
 
 bool Buffer::resize(std::size_t size) {
@@ -163,6 +138,9 @@ struct Compressor::State {
              engine::Output& output) {
     if (const Status status = check_threads(execution); !status) return status;
     pipelines::Workers& crew = workers_for(workers, execution.threads);
+    if (options.bound.kind == BoundKind::ratio) {
+      return engine::compress_to_ratio(array, options, execution, crew, scratch, output);
+    }
     auto plan = plan::make_plan(array, options, crew);
     if (!plan) return plan.error();
     return engine::compress(array, *plan, execution, crew, scratch, output);
@@ -202,13 +180,19 @@ Result<std::size_t> Compressor::compress_into(const ArrayView& array, const Opti
 
 struct Decompressor::State {
   std::unique_ptr<pipelines::Workers> workers;
-  engine::OpenStream stream;
+  engine::Reader reader;
 
   Status run(std::span<const std::uint8_t> bytes, const Region* region, const MutableArrayView& out,
              const Execution& execution, std::vector<Damage>* damages) {
     if (const Status status = check_threads(execution); !status) return status;
-    if (const Status status = stream.open(bytes); !status) return status;
-    const Shape& shape = stream.header.shape;
+    if (const Status status = reader.open(bytes); !status) return status;
+    const Shape& shape = reader.shape();
+    // A region may lie in what is there; all of the array is more than that.
+    if (!reader.whole() && region == nullptr && damages == nullptr) {
+      return Error{ErrorCode::truncated, "the series is cut off behind " +
+                                             std::to_string(reader.part_count()) +
+                                             " whole parts, which hold " + text_of(shape)};
+    }
     Region wanted;
     wanted.shape = shape;
     if (region != nullptr) {
@@ -223,11 +207,11 @@ struct Decompressor::State {
                                                       text_of(shape) + " (slowest axis first)"};
       }
     }
-    if (const Status status = check_output(stream.header, wanted.shape, out); !status) {
+    if (const Status status = check_output(reader.header(), wanted.shape, out); !status) {
       return status;
     }
-    return engine::decompress(stream, wanted, out, execution,
-                              workers_for(workers, execution.threads), damages);
+    return reader.decompress(wanted, out, execution, workers_for(workers, execution.threads),
+                             damages);
   }
 };
 
@@ -278,59 +262,90 @@ Status decompress_region(std::span<const std::uint8_t> stream, const Region& reg
   return Decompressor().decompress_region(stream, region, out, execution);
 }
 
+Result<Estimate> estimate(const ArrayView& array, const Options& options,
+                          const Execution& execution) {
+  return guarded([&]() -> Result<Estimate> {
+    if (const Status status = check_threads(execution); !status) return status.error();
+    pipelines::Workers workers(execution.threads);
+    return engine::estimate(array, options, workers);
+  });
+}
+
 Result<Info> inspect(std::span<const std::uint8_t> bytes) {
   return guarded([&]() -> Result<Info> {
-    engine::OpenStream stream;
-    if (const Status status = stream.open(bytes); !status) return status.error();
-    const container::Header& header = stream.header;
+    engine::Reader reader;
+    if (const Status status = reader.open(bytes); !status) return status.error();
+    const container::Header& header = reader.header();
     Info info;
     info.format_version = bytes[4];
     info.type = header.type;
     info.shape = header.shape;
     info.chunk = header.chunk;
     info.bound = header.bound;
-    const bool pointwise = header.bound.kind == BoundKind::pwrel;
-    (pointwise ? info.bound_pwrel : info.bound_abs) = header.bound_abs;
     info.fill = header.fill;
-    info.chunk_count = stream.grid.count();
+    info.part_count = reader.part_count();
     info.original_bytes = header.shape.count() * size_of(header.type);
     info.compressed_bytes = bytes.size();
-    info.complete = stream.records.entries.size() == info.chunk_count;
+    info.complete = reader.whole();
+    const bool pointwise = header.bound.kind == BoundKind::pwrel;
+    double& bound = pointwise ? info.bound_pwrel : info.bound_abs;
     double& error = pointwise ? info.max_pwrel_error : info.max_abs_error;
-    error = info.complete ? 0 : header.bound_abs;
-    for (const auto& entry : stream.records.entries) {
-      error = std::max(error, container::error_of_units(entry.error_units, header.bound_abs));
-    }
+    const Status status = reader.for_each_part([&](const engine::OpenStream& part, std::uint64_t,
+                                                   std::uint64_t) -> Status {
+      bound = std::max(bound, part.header.bound_abs);
+      info.chunk_count += part.grid.count();
+      if (part.records.entries.size() != part.grid.count()) {
+        info.complete = false;
+        error = std::max(error, part.header.bound_abs);
+      }
+      for (const auto& entry : part.records.entries) {
+        error =
+            std::max(error, container::error_of_units(entry.error_units, part.header.bound_abs));
+      }
+      return std::monostate{};
+    });
+    if (!status) return status.error();
+    // Something of the part that is cut off was meant to be here.
+    if (!reader.whole()) ++info.chunk_count;
     return info;
   });
 }
 
 Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> bytes) {
   return guarded([&]() -> Result<std::vector<ChunkInfo>> {
-    engine::OpenStream stream;
-    if (const Status status = stream.open(bytes); !status) return status.error();
-    const container::Header& header = stream.header;
+    engine::Reader reader;
+    if (const Status status = reader.open(bytes); !status) return status.error();
     std::vector<ChunkInfo> chunks;
-    for (std::uint64_t number = 0; number < stream.records.entries.size(); ++number) {
-      const auto& entry = stream.records.entries[number];
-      const Region region = stream.grid.region(number);
-      const auto record = container::read_record(
-          bytes, entry, region.shape.count() * size_of(header.type), header, number);
-      ChunkInfo chunk;
-      chunk.offset = entry.offset;
-      chunk.size_bytes = entry.size;
-      (header.bound.kind == BoundKind::pwrel ? chunk.max_pwrel_error : chunk.max_abs_error) =
-          container::error_of_units(entry.error_units, header.bound_abs);
-      chunk.origin = region.origin;
-      chunk.shape = region.shape;
-      if (record) {
-        chunk.pipeline = record->pipeline;
-        chunk.detail = pipelines::describe(record->pipeline, record->payload, header.shape.rank);
-      } else {
-        chunk.detail = "damaged: " + record.error().message;
-      }
-      chunks.push_back(std::move(chunk));
-    }
+    const Status status = reader.for_each_part(
+        [&](const engine::OpenStream& part, std::uint64_t offset, std::uint64_t begin) -> Status {
+          const container::Header& header = part.header;
+          for (std::uint64_t number = 0; number < part.records.entries.size(); ++number) {
+            const auto& entry = part.records.entries[number];
+            const Region region = part.grid.region(number);
+            const auto record = container::read_record(
+                part.bytes, entry, region.shape.count() * size_of(header.type), header, number);
+            ChunkInfo chunk;
+            chunk.offset = offset + entry.offset;
+            chunk.size_bytes = entry.size;
+            const bool pointwise = header.bound.kind == BoundKind::pwrel;
+            if (!pointwise) chunk.bound_abs = header.bound_abs;
+            (pointwise ? chunk.max_pwrel_error : chunk.max_abs_error) =
+                container::error_of_units(entry.error_units, header.bound_abs);
+            chunk.origin = region.origin;
+            chunk.origin[0] += begin;
+            chunk.shape = region.shape;
+            if (record) {
+              chunk.pipeline = record->pipeline;
+              chunk.detail =
+                  pipelines::describe(record->pipeline, record->payload, header.shape.rank);
+            } else {
+              chunk.detail = "damaged: " + record.error().message;
+            }
+            chunks.push_back(std::move(chunk));
+          }
+          return std::monostate{};
+        });
+    if (!status) return status.error();
     return chunks;
   });
 }
@@ -378,10 +393,41 @@ Result<Comparison> verify(const ArrayView& original, std::span<const std::uint8_
     if (!decoded.resize(static_cast<std::size_t>(info->original_bytes))) throw std::bad_alloc();
     const MutableArrayView out{decoded.data(), info->type, info->shape, {}};
     if (const Status status = decompress(bytes, out, execution); !status) return status.error();
-    const Bound promised = info->bound.kind == BoundKind::pwrel ? Bound::pwrel(info->bound_pwrel)
-                                                                : Bound::abs(info->bound_abs);
-    return compare(original, {decoded.data(), info->type, info->shape, {}}, promised, info->fill,
-                   execution);
+    const ArrayView values{decoded.data(), info->type, info->shape, {}};
+    const auto promised = [](BoundKind kind, double bound) {
+      return kind == BoundKind::pwrel ? Bound::pwrel(bound) : Bound::abs(bound);
+    };
+    auto whole = compare(original, values,
+                         promised(info->bound.kind, std::max(info->bound_abs, info->bound_pwrel)),
+                         info->fill, execution);
+    if (!whole || info->part_count == 1) return whole;
+    // Each part of a series promises a bound of its own.
+    whole->violations = 0;
+    engine::Reader reader;
+    if (const Status status = reader.open(bytes); !status) return status.error();
+    const Status status = reader.for_each_part(
+        [&](const engine::OpenStream& part, std::uint64_t, std::uint64_t begin) -> Status {
+          const auto slice = [&](ArrayView view) {
+            const auto strides = view.strides ? *view.strides : contiguous_strides(view.shape);
+            view.shape = part.header.shape;
+            view.data = static_cast<const std::uint8_t*>(view.data) +
+                        static_cast<std::int64_t>(begin) * strides[0] *
+                            static_cast<std::int64_t>(size_of(view.type));
+            return view;
+          };
+          const auto compared = compare(slice(original), slice(values),
+                                        promised(part.header.bound.kind, part.header.bound_abs),
+                                        part.header.fill, execution);
+          if (!compared) return compared.error();
+          if (compared->violations != 0 && whole->violations == 0) {
+            whole->first_violation =
+                begin * (info->shape.count() / info->shape.extents[0]) + compared->first_violation;
+          }
+          whole->violations += compared->violations;
+          return std::monostate{};
+        });
+    if (!status) return status.error();
+    return whole;
   });
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <firn/firn.hpp>
+#include <firn/stream.hpp>
 #include <new>
 
 struct firn_context {
@@ -11,6 +12,13 @@ struct firn_context {
   firn::Decompressor decompressor;
   int threads = 0;
   std::string message;
+};
+
+struct firn_writer {
+  firn::StreamWriter writer;
+};
+struct firn_reader {
+  firn::StreamReader reader;
 };
 
 namespace {
@@ -82,10 +90,14 @@ firn::Result<firn::Options> options_of(const firn_options* given, int* threads) 
                        "the options are NULL or not initialised by firn_options_init"};
   }
   firn::Options result;
-  if (options.bound < FIRN_LOSSLESS || options.bound > FIRN_PWREL || options.preset < FIRN_FAST ||
+  if (options.bound < FIRN_LOSSLESS || options.bound > FIRN_RATIO || options.preset < FIRN_FAST ||
       options.preset > FIRN_SMALL) {
     return firn::Error{firn::ErrorCode::invalid_argument, "unknown bound or preset"};
   }
+  if (options.books < FIRN_BOOKS_COST || options.books > FIRN_BOOKS_OFFLINE) {
+    return firn::Error{firn::ErrorCode::invalid_argument, "unknown book policy"};
+  }
+  result.books = static_cast<firn::BookPolicy>(options.books);
   result.bound = {static_cast<firn::BoundKind>(options.bound), options.bound_value};
   result.preset = static_cast<firn::Preset>(options.preset);
   if (options.pipeline != nullptr) {
@@ -95,6 +107,7 @@ firn::Result<firn::Options> options_of(const firn_options* given, int* threads) 
   }
   result.chunk = shape_of(options.chunk_rank, options.chunk);
   if (options.has_fill != 0) result.fill = options.fill;
+  if (options.max_abs != 0) result.max_abs = options.max_abs;
   *threads = options.threads;
   return result;
 }
@@ -207,6 +220,7 @@ firn_status firn_inspect(firn_context* context, const void* stream, size_t size,
     result.original_bytes = found->original_bytes;
     result.compressed_bytes = found->compressed_bytes;
     result.complete = found->complete;
+    result.part_count = found->part_count;
     result.bound_pwrel = found->bound_pwrel;
     result.max_pwrel_error = found->max_pwrel_error;
     write_struct(result, info);
@@ -273,6 +287,136 @@ firn_status firn_verify(firn_context* context, const firn_array* original, const
     return fail(context, firn::ErrorCode::bound_exceeded,
                 std::to_string(found->violations) + " values break the bound, the first at index " +
                     std::to_string(found->first_violation));
+  });
+}
+
+static firn_status make_writer(firn_context* context, const firn_options* options,
+                               firn_writer** writer, const auto& make) {
+  return guarded(context, [&] {
+    if (writer == nullptr) return bad_argument(context, "writer is NULL");
+    *writer = nullptr;
+    firn::Execution execution;
+    const auto wanted = options_of(options, &execution.threads);
+    if (!wanted) return fail(context, wanted.error());
+    auto made = make(*wanted, execution);
+    if (!made) return fail(context, made.error());
+    *writer = new firn_writer{std::move(*made)};
+    return FIRN_OK;
+  });
+}
+
+firn_status firn_writer_new(firn_context* context, const firn_array* step,
+                            const firn_options* options, firn_writer** writer) {
+  return make_writer(context, options, writer,
+                     [&](const firn::Options& wanted,
+                         const firn::Execution& execution) -> firn::Result<firn::StreamWriter> {
+                       firn::ArrayView view;
+                       if (!view_of(step, &view)) {
+                         return firn::Error{firn::ErrorCode::invalid_argument, kBadArray};
+                       }
+                       return firn::StreamWriter::create(view.type, view.shape, wanted, execution);
+                     });
+}
+
+firn_status firn_writer_append(firn_context* context, const void* stream, size_t size,
+                               const firn_options* options, firn_writer** writer,
+                               uint64_t* offset) {
+  const firn_status status =
+      make_writer(context, options, writer,
+                  [&](const firn::Options& wanted,
+                      const firn::Execution& execution) -> firn::Result<firn::StreamWriter> {
+                    return firn::StreamWriter::append_to(
+                        {static_cast<const std::uint8_t*>(stream), size}, wanted, execution);
+                  });
+  if (status == FIRN_OK && offset != nullptr) *offset = (*writer)->writer.append_offset();
+  return status;
+}
+
+void firn_writer_free(firn_writer* writer) { delete writer; }
+
+firn_status firn_writer_push(firn_context* context, firn_writer* writer, const firn_array* values) {
+  return guarded(context, [&] {
+    firn::ArrayView view;
+    if (writer == nullptr) return bad_argument(context, "writer is NULL");
+    if (!view_of(values, &view)) return bad_argument(context, kBadArray);
+    const firn::Status status = writer->writer.push(view);
+    return status ? FIRN_OK : fail(context, status.error());
+  });
+}
+
+firn_status firn_writer_flush(firn_context* context, firn_writer* writer) {
+  return guarded(context, [&] {
+    if (writer == nullptr) return bad_argument(context, "writer is NULL");
+    const firn::Status status = writer->writer.flush();
+    return status ? FIRN_OK : fail(context, status.error());
+  });
+}
+
+firn_status firn_writer_finish(firn_context* context, firn_writer* writer) {
+  return guarded(context, [&] {
+    if (writer == nullptr) return bad_argument(context, "writer is NULL");
+    const firn::Status status = writer->writer.finish();
+    return status ? FIRN_OK : fail(context, status.error());
+  });
+}
+
+const void* firn_writer_ready(firn_writer* writer, size_t* size) {
+  const auto ready = writer == nullptr ? std::span<const std::uint8_t>() : writer->writer.ready();
+  if (size != nullptr) *size = ready.size();
+  return ready.data();
+}
+
+void firn_writer_take(firn_writer* writer, size_t bytes) {
+  if (writer != nullptr) writer->writer.take(bytes);
+}
+
+firn_reader* firn_reader_new(void) {
+  try {
+    return new firn_reader;
+  } catch (...) {
+    return nullptr;
+  }
+}
+void firn_reader_free(firn_reader* reader) { delete reader; }
+
+firn_status firn_reader_feed(firn_context* context, firn_reader* reader, const void* bytes,
+                             size_t size) {
+  return guarded(context, [&] {
+    if (reader == nullptr) return bad_argument(context, "reader is NULL");
+    const firn::Status status =
+        reader->reader.feed({static_cast<const std::uint8_t*>(bytes), size});
+    return status ? FIRN_OK : fail(context, status.error());
+  });
+}
+
+int32_t firn_reader_step(firn_reader* reader, firn_array* step) {
+  if (reader == nullptr || !reader->reader.started()) return 0;
+  firn_array result;
+  init_struct(&result);
+  const firn::Shape shape = reader->reader.step();
+  result.type = static_cast<int32_t>(reader->reader.type());
+  result.rank = shape.rank;
+  std::copy_n(shape.extents.begin(), firn::kMaxRank, result.extents);
+  write_struct(result, step);
+  return 1;
+}
+
+firn_status firn_reader_read(firn_context* context, firn_reader* reader, const firn_array* out,
+                             uint64_t* steps) {
+  return guarded(context, [&] {
+    if (reader == nullptr || steps == nullptr) {
+      return bad_argument(context, "reader or steps is NULL");
+    }
+    *steps = 0;
+    firn::ArrayView view;
+    if (!view_of(out, &view)) return bad_argument(context, kBadArray);
+    firn::Execution execution;
+    execution.threads = context->threads;
+    const auto read = reader->reader.read(
+        {const_cast<void*>(view.data), view.type, view.shape, view.strides}, execution);
+    if (!read) return fail(context, read.error());
+    *steps = *read;
+    return FIRN_OK;
   });
 }
 

@@ -59,11 +59,6 @@ class Box {
   std::size_t row_length() const { return row_length_; }
   std::int64_t row_stride() const { return row_stride_; }
 
-  // Where the box's memory ends, when it is one piece; null otherwise.
-  T* following() const {
-    return row_length_ == count_ && row_stride_ == 1 ? data_ + count_ : nullptr;
-  }
-
   // The box inside this one at `origin`.
   Box part(const std::array<std::size_t, kMaxRank>& origin,
            const std::array<std::size_t, kMaxRank>& extents) const {

@@ -86,7 +86,7 @@ Result<Header> read_header(ByteReader& in, std::span<const std::uint8_t> stream)
   // Checked before they decide how to read on; the checksum below covers them too.
   if (in.ok() && (rank < 1 || rank > kMaxRank || type < 1 || type > 2 ||
                   (descriptor & format::kDescriptorReserved) != 0 ||
-                  (bound & format::kBoundKindMask) > static_cast<unsigned>(BoundKind::pwrel))) {
+                  (bound & format::kBoundKindMask) > static_cast<unsigned>(BoundKind::ratio))) {
     return header_error(ErrorCode::corrupt, "impossible type, rank or kind of bound");
   }
   header.type = static_cast<Type>(type);

@@ -17,7 +17,7 @@ inline constexpr std::size_t kBlockpackTile = 4096;
 // What an encoder may write (and leave unspecified) behind the bytes that it returns.
 inline constexpr std::size_t kBlockpackSlack = 8;
 
-// Bytes that `out` must have for n residuals of residual_bytes (4 or 8), slack included.
+// Bytes that `out` must have for n residuals of residual_bytes (2, 4 or 8), slack included.
 constexpr std::size_t blockpack_capacity(std::size_t n, std::size_t residual_bytes) {
   const std::size_t superblocks = n / kSuperblock + (n % kSuperblock != 0);
   return superblocks * (3 + kSuperblock * residual_bytes) + kBlockpackSlack;
@@ -34,7 +34,13 @@ struct BlockpackKernels {
                                 std::size_t n);
 };
 
-// Q is std::int32_t or std::int64_t.
+// Residuals of 16 bits are only ever encoded.
+template <>
+struct BlockpackKernels<std::int16_t> {
+  std::uint8_t* (*encode)(const std::int16_t* residuals, std::size_t n, std::uint8_t* out);
+};
+
+// Q is std::int16_t, std::int32_t or std::int64_t.
 template <class Q>
 const BlockpackKernels<Q>& blockpack_kernels(simd::Target target);
 

@@ -256,30 +256,37 @@ HWY_NOINLINE int wide_planes(const Q* residuals, Planes& planes) {
   return static_cast<int>(std::bit_width(all));
 }
 
-// Fills the planes below the width, which it returns.
-HWY_INLINE int make_planes(const int32_t* residuals, Planes& planes) {
-  const Bytes d;
+// A superblock as words: [half / kHalfStep][m][0 and 1] holds values 16 m ... and 16 m + 8 ... of
+// each half.
+using SuperblockWords = WordVector[kSuperblock / kHalfStep][8][2];
+
+// Loads a superblock; returns the width that its words need, 16 when 32-bit values may not fit.
+template <class Q>
+HWY_INLINE int load_words(const Q* residuals, SuperblockWords& words) {
   const Words d16;
-  const Ints d32;
-  // words[half / kHalfStep][m][0 and 1]: values 16 m ... and 16 m + 8 ... of each half.
-  WordVector words[kSuperblock / kHalfStep][8][2];
   auto low = hn::Zero(d16), high = hn::Zero(d16);
   for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
     for (int m = 0; m < 8; ++m) {
       for (int e = 0; e < 2; ++e) {
-        const int32_t* from = residuals + half + 16 * m + 8 * e;
-        const auto v =
-            hn::ReorderDemote2To(d16, load_halves(d32, from), load_halves(d32, from + 4));
+        const Q* from = residuals + half + 16 * m + 8 * e;
+        WordVector v;
+        if constexpr (sizeof(Q) == 2) {
+          v = load_halves(d16, from);
+        } else {
+          const Ints d32;
+          v = hn::ReorderDemote2To(d16, load_halves(d32, from), load_halves(d32, from + 4));
+        }
         low = hn::Min(low, v);
         high = hn::Max(high, v);
         words[half / kHalfStep][m][e] = v;
       }
     }
   }
-  const int width = width_of(low, high);
-  if (width == 0) return 0;
-  // Words that may have been saturated.
-  if (width == 16) return wide_planes(residuals, planes);
+  return width_of(low, high);
+}
+
+HWY_INLINE void planes_of_words(const SuperblockWords& words, int width, Planes& planes) {
+  const Bytes d;
   for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
     const auto& w = words[half / kHalfStep];
     ByteVector v[8];
@@ -305,6 +312,22 @@ HWY_INLINE int make_planes(const int32_t* residuals, Planes& planes) {
     }
     hn::Store(sign, d, planes.plane[0] + half / 8);
   }
+}
+
+// make_planes fills the planes below the width, which it returns.
+HWY_INLINE int make_planes(const int16_t* residuals, Planes& planes) {
+  SuperblockWords words;
+  const int width = load_words(residuals, words);
+  if (width != 0) planes_of_words(words, width, planes);
+  return width;
+}
+
+HWY_INLINE int make_planes(const int32_t* residuals, Planes& planes) {
+  SuperblockWords words;
+  const int width = load_words(residuals, words);
+  // Words that may have been saturated.
+  if (width == 16) return wide_planes(residuals, planes);
+  if (width != 0) planes_of_words(words, width, planes);
   return width;
 }
 
@@ -384,6 +407,7 @@ HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
 
 template <class Q>
 uint8_t* encode(const Q* residuals, size_t n, uint8_t* out) {
+  constexpr int kBits = 8 * sizeof(Q);
   Planes planes;
   uint8_t* run = nullptr;  // the header of the run of zero superblocks that we are in
   for (size_t i = 0; i < n; i += kSuperblock) {
@@ -400,8 +424,8 @@ uint8_t* encode(const Q* residuals, size_t n, uint8_t* out) {
       run = nullptr;
       out = width <= 8    ? emit<8>(planes, width, out)
             : width <= 16 ? emit<16>(planes, width, out)
-            : width <= 32 ? emit<32>(planes, width, out)
-                          : emit<8 * sizeof(Q)>(planes, width, out);
+            : width <= 32 ? emit<std::min(32, kBits)>(planes, width, out)
+                          : emit<kBits>(planes, width, out);
     } else if (run != nullptr) {
       ++*run;
     } else {
@@ -616,8 +640,13 @@ const uint8_t* decode(const uint8_t* in, const uint8_t* end, Q* residuals, size_
 
 template <class Q>
 const BlockpackKernels<Q>& table() {
-  static constexpr BlockpackKernels<Q> kernels{encode<Q>, decode<Q>};
-  return kernels;
+  if constexpr (sizeof(Q) == 2) {
+    static constexpr BlockpackKernels<Q> kernels{encode<Q>};
+    return kernels;
+  } else {
+    static constexpr BlockpackKernels<Q> kernels{encode<Q>, decode<Q>};
+    return kernels;
+  }
 }
 
 #endif  // HWY_TARGET == HWY_SCALAR
@@ -637,6 +666,7 @@ const BlockpackKernels<Q>& blockpack_kernels(simd::Target target) {
   if (target == simd::Target::reference) return reference::blockpack_kernels<Q>();
   FIRN_SELECT_KERNELS(target, blockpack::table<Q>)
 }
+template const BlockpackKernels<std::int16_t>& blockpack_kernels(simd::Target);
 template const BlockpackKernels<std::int32_t>& blockpack_kernels(simd::Target);
 template const BlockpackKernels<std::int64_t>& blockpack_kernels(simd::Target);
 

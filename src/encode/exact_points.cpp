@@ -1,6 +1,5 @@
 #include "encode/exact_points.hpp"
 
-#include <bit>
 #include <cstring>
 
 namespace firn::encode {
@@ -31,6 +30,14 @@ std::uint64_t expected_word(const std::uint64_t* words, std::size_t word_count, 
   return (near & use_near) | (far & ~use_near);
 }
 
+// std::popcount calls a library function where the baseline has no instruction for it.
+std::size_t bits_of(std::uint64_t word) {
+  word -= word >> 1 & 0x5555555555555555u;
+  word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
+  word = (word + (word >> 4)) & 0x0F0F0F0F0F0F0F0Fu;
+  return static_cast<std::size_t>(word * 0x0101010101010101u >> 56);
+}
+
 // A lag shorter than a word would make a word depend on itself.
 bool usable(std::size_t lag) { return lag >= 64; }
 // So "one row back" is as many rows as fill a word.
@@ -49,7 +56,7 @@ void BitMap::reset(std::size_t bits) {
 std::size_t BitMap::count() const {
   std::size_t total = 0;
   for (std::size_t i = 0; i < word_count(); ++i) {
-    total += static_cast<std::size_t>(std::popcount(words_.data()[i]));
+    total += bits_of(words_.data()[i]);
   }
   return total;
 }
@@ -74,7 +81,7 @@ void write_map(const BitMap& map, std::span<const std::size_t> lags, Lossless& l
     std::size_t bits = 0;
     for (std::size_t w = 0; w < words; ++w) {
       const std::uint64_t word = map.words()[w] ^ expected_word(map.words(), words, w, lag, row);
-      bits += static_cast<std::size_t>(std::popcount(word));
+      bits += bits_of(word);
     }
     if (bits < best_bits) best_bits = bits, best_lag = lag;
   }

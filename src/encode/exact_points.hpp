@@ -22,6 +22,12 @@ class BitMap {
  public:
   void reset(std::size_t bits);
   void set(std::size_t i) { words_.data()[i >> 6] |= std::uint64_t{1} << (i & 63); }
+  // Sets the bits of `word` from bit `first` on.
+  void set_word(std::size_t first, std::uint64_t word) {
+    std::uint64_t* const words = words_.data() + (first >> 6);
+    words[0] |= word << (first & 63);
+    if ((first & 63) != 0) words[1] |= word >> (64 - (first & 63));
+  }
   bool test(std::size_t i) const { return words_.data()[i >> 6] >> (i & 63) & 1; }
   std::size_t bits() const { return bits_; }
   std::size_t word_count() const { return (bits_ + 63) / 64; }

@@ -7,6 +7,7 @@
 #include "base/scratch.hpp"
 #include "container/records.hpp"
 #include "pipelines/workers.hpp"
+#include "plan/books.hpp"
 #include "plan/plan.hpp"
 
 namespace firn::engine {
@@ -20,6 +21,7 @@ class Output {
   // At least `bytes` at the end of what was written, or null.
   std::uint8_t* reserve(std::size_t bytes);
   void commit(std::size_t bytes) { size_ += bytes; }
+  void rewind() { size_ = 0; }
   std::size_t size() const { return size_; }
   bool fixed() const { return buffer_ == nullptr; }
   void finish();
@@ -36,6 +38,7 @@ struct CompressScratch {
   std::vector<ScratchArray<std::uint8_t>> slots;
   std::vector<std::size_t> slot_sizes;
   ScratchArray<std::uint8_t> tail;
+  plan::BookPlan books;
 };
 
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,

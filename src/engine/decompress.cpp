@@ -64,6 +64,7 @@ Status decode_chunk(const OpenStream& stream, std::uint64_t number, const Region
                                              raw_bytes, stream.header, number);
   if (!record) return record.error();
   pipelines::Parameters parameters = parameters_of(stream.header);
+  parameters.shared_books = stream.records.books;
   parameters.streaming = region.shape.count() * sizeof(T) >= kStreamingBytes;
   const Region wanted = intersection(chunk, region);
   T* const data = static_cast<T*>(out.data);
@@ -127,6 +128,17 @@ Status OpenStream::open(std::span<const std::uint8_t> stream) {
   grid = Grid(header.shape, header.chunk);
   container::find_records(stream, in.position(), header, grid, &records);
   return std::monostate{};
+}
+
+void fill_with_nan(const MutableArrayView& array) {
+  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
+  Region all;
+  all.shape = array.shape;
+  if (array.type == Type::f32) {
+    set_to_nan(Box<float>(static_cast<float*>(array.data), strides, all));
+  } else {
+    set_to_nan(Box<double>(static_cast<double*>(array.data), strides, all));
+  }
 }
 
 Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& error) {

@@ -27,6 +27,9 @@ Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& e
 
 pipelines::Parameters parameters_of(const container::Header& header);
 
+// Sets every value of an array to NaN.
+void fill_with_nan(const MutableArrayView& array);
+
 // Decodes the region's chunks into `out`, which has its shape. With `damages`, failed chunks are
 // set to NaN and listed there instead of ending the work.
 Status decompress(const OpenStream& stream, const Region& region, const MutableArrayView& out,

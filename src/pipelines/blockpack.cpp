@@ -12,14 +12,6 @@ namespace {
 // Each further lag doubles the loads of a difference; three reach almost all of the ratio.
 constexpr int kMaxLags = 3;
 
-// Asks for values while there is other work to do: packing leaves memory idle, and the next chunk
-// of a contiguous array lies behind this one. Past the array's end this does nothing.
-template <class T>
-void prefetch(const T* values, std::size_t count) {
-  constexpr std::size_t kLine = 64 / sizeof(T);
-  for (std::size_t i = 0; i < count; i += kLine) __builtin_prefetch(values + i, 0, 2);
-}
-
 template <class T, class Q>
 QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
                           Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
@@ -35,18 +27,13 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
                               kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
   const auto& predict = predict::kernels<Q>(workspace.target);
-  if (head.exact_count != 0) {
-    predict.fill(quantized.codes, quantized.count, lags, workspace.exact_map.words());
-  }
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   const auto& kernels = encode::blockpack_kernels<Q>(workspace.target);
   std::uint8_t* next = writer.here();
   Q residuals[encode::kBlockpackTile];
-  const T* const following = chunk.following();
   for (std::size_t begin = 0; begin < quantized.count; begin += encode::kBlockpackTile) {
     const std::size_t length = std::min(encode::kBlockpackTile, quantized.count - begin);
-    if (following != nullptr) prefetch(following + begin, length);
     predict.difference(quantized.codes + begin, length, lags, residuals);
     next = kernels.encode(residuals, length, next);
   }
@@ -94,7 +81,10 @@ std::size_t blockpack_payload_capacity(std::size_t count, std::size_t value_byte
 template <class T>
 bool encode_blockpack(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                       std::uint8_t* out, Encoded* encoded) {
-  QuantizeOutcome outcome = encode_as<T, std::int32_t>(chunk, parameters, workspace, out, encoded);
+  QuantizeOutcome outcome = encode_as<T, std::int16_t>(chunk, parameters, workspace, out, encoded);
+  if (outcome == QuantizeOutcome::needs_wide) {
+    outcome = encode_as<T, std::int32_t>(chunk, parameters, workspace, out, encoded);
+  }
   if constexpr (sizeof(T) == 8) {
     if (outcome == QuantizeOutcome::needs_wide) {
       outcome = encode_as<T, std::int64_t>(chunk, parameters, workspace, out, encoded);
@@ -134,12 +124,6 @@ bool encode_ceresz(Pipeline pipeline, const Box<const T>& chunk, const Parameter
   PayloadHead head;
   head.exact_count = quantized.exact_count;
   head.signs = quantized.signs;
-  predict::Lags previous;
-  previous.add(1);
-  if (head.exact_count != 0) {
-    predict::kernels<std::int32_t>(workspace.target)
-        .fill(quantized.codes, quantized.count, previous, workspace.exact_map.words());
-  }
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   const std::uint8_t* end = encode::ceresz_encode(quantized.codes, quantized.count,

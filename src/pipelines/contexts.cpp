@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "container/format.hpp"
 #include "encode/context_rans.hpp"
@@ -43,6 +44,20 @@ int choose_shift(const Q* residuals, std::size_t count) {
   return std::max(0, width - 10);  // kMaxMagnitude has 11 bits
 }
 
+// A chunk of so few values has no use for several distributions. The largest shift leaves nothing
+// of any magnitude but the smallest number's, so that all contexts are 0.
+constexpr std::size_t kOneContext = 512;
+template <class Q>
+constexpr int kHidingShift = static_cast<int>(8 * sizeof(Q)) - 1;
+template <class Q>
+bool hides_not_all(const Q* residuals, std::size_t count) {
+  Q found = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    found |= static_cast<Q>(residuals[i] == std::numeric_limits<Q>::min());
+  }
+  return found != 0;
+}
+
 void mark_exact(const encode::BitMap& map, std::size_t begin, std::size_t end,
                 std::uint8_t* contexts) {
   map.for_each(begin, end, [&](std::size_t i) { contexts[i - begin] = kExactContext; });
@@ -72,11 +87,16 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
 
   const auto rule = predict::context_rule(chunk.rank(), axis_lags(chunk.rank(), chunk.extents()));
   const auto& kernels = predict::context_kernels<Q>(workspace.target);
-  const int shift = choose_shift(residuals, count);
-  std::uint16_t* magnitudes = reserve_magnitudes(count, rule, workspace);
   std::uint8_t* contexts = workspace.contexts.reserve(count + 64);
-  kernels.magnitudes(residuals, count, shift, magnitudes);
-  kernels.contexts(magnitudes, count, rule, contexts);
+  int shift = kHidingShift<Q>;
+  if (count <= kOneContext && !hides_not_all(residuals, count)) {
+    std::memset(contexts, 0, count);
+  } else {
+    shift = choose_shift(residuals, count);
+    std::uint16_t* magnitudes = reserve_magnitudes(count, rule, workspace);
+    kernels.magnitudes(residuals, count, shift, magnitudes);
+    kernels.contexts(magnitudes, count, rule, contexts);
+  }
   if (head.exact_count != 0) mark_exact(workspace.exact_map, 0, count, contexts);
 
   ByteWriter writer(out);

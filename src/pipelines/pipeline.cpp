@@ -7,6 +7,7 @@
 
 #include "encode/lossless.hpp"
 #include "pipelines/blockpack.hpp"
+#include "pipelines/causal.hpp"
 #include "pipelines/contexts.hpp"
 #include "pipelines/fre.hpp"
 #include "pipelines/interp.hpp"
@@ -76,7 +77,8 @@ std::size_t payload_capacity(std::size_t count, Type type) {
   const std::size_t bytes = size_of(type);
   return std::max({lorenzo_capacity(count, bytes), blockpack_payload_capacity(count, bytes),
                    contexts_capacity(count, bytes), interp_capacity(count, bytes),
-                   fre_capacity(count, bytes), encode::Lossless::capacity(count * bytes) + 16});
+                   causal_capacity(count, bytes), fre_capacity(count, bytes),
+                   encode::Lossless::capacity(count * bytes) + 16});
 }
 
 namespace {
@@ -100,6 +102,8 @@ bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
       return encode_contexts(chunk, parameters, workspace, out, encoded);
     case Pipeline::interp:
       return encode_interp(chunk, parameters, candidate.frozen, workspace, out, encoded);
+    case Pipeline::causal:
+      return !parameters.pointwise && encode_causal(chunk, parameters, workspace, out, encoded);
     case Pipeline::fre:
     case Pipeline::fre_round:
       return parameters.pointwise &&
@@ -156,10 +160,16 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
 template <class T>
 bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
+  // A message of so few values is over before a trial would have said anything.
+  constexpr std::size_t kFewValues = 512;
+  if (chunk.count() <= kFewValues && !parameters.thorough) {
+    return encode_with({Pipeline::contexts}, chunk, parameters, workspace, out, encoded);
+  }
   std::array<Candidate, 8> list{};
   std::size_t count = 0;
   list[count++] = {Pipeline::contexts};
   list[count++] = {Pipeline::interp};
+  if (parameters.thorough && !parameters.pointwise) list[count++] = {Pipeline::causal};
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
   // each, a quick one of the slowest.
   for (int k = 0; chunk.rank() > 1 && k < (parameters.thorough ? chunk.rank() : 1); ++k) {
@@ -229,6 +239,9 @@ bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Para
       return parameters.bound_abs > 0 && decode_contexts(payload, parameters, chunk, workspace);
     case Pipeline::interp:
       return parameters.bound_abs > 0 && decode_interp(payload, parameters, chunk, workspace);
+    case Pipeline::causal:
+      return parameters.bound_abs > 0 && !parameters.pointwise &&
+             decode_causal(payload, parameters, chunk, workspace);
     case Pipeline::fre:
       return parameters.pointwise && decode_fre(payload, chunk, workspace);
     case Pipeline::ceresz:
@@ -247,11 +260,14 @@ template bool decode(Pipeline, std::span<const std::uint8_t>, const Parameters&,
 std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank) {
   switch (pipeline) {
     case Pipeline::lorenzo:
+      return describe_lorenzo(payload, rank);
     case Pipeline::blockpack:
     case Pipeline::contexts:
       return describe_head(payload, rank);
     case Pipeline::interp:
       return describe_interp(payload, rank);
+    case Pipeline::causal:
+      return describe_causal(payload, rank);
     case Pipeline::fre:
       return describe_fre(payload);
     default:

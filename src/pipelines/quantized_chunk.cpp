@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -50,10 +51,19 @@ bool unpack_orders(std::uint8_t packed, int rank, Orders* orders) {
   return lags <= predict::kMaxLags;
 }
 
+bool orders_fit(const Orders& orders, int rank, const Extents& extents) {
+  for (int k = 0; k < rank; ++k) {
+    if (orders[k] >= std::max<std::size_t>(1, extents[k])) return false;
+  }
+  return true;
+}
+
 std::size_t history_room(int rank, const Extents& extents) {
-  // Two differences along each of two axes is the most that four lags can reach.
   const auto lags = axis_lags(rank, extents);
-  std::size_t room = 2 * lags[0] + (rank > 1 ? 2 * lags[1] : 0);
+  std::size_t room = 1;
+  for (int k = 0; k < rank; ++k) {
+    if (extents[k] != 0) room += lags[k] * std::min<std::size_t>(2, extents[k] - 1);
+  }
   return (room + 15) / 16 * 16;
 }
 
@@ -81,136 +91,186 @@ bool holds(const T* row, std::size_t length, T value) {
   return found;
 }
 
-// Puts the bits of a row at its place among those of the chunk; true when any is set.
-bool merge_bits(const std::uint64_t* row, std::size_t count, std::size_t offset,
-                std::uint64_t* words) {
-  std::uint64_t any = 0;
-  for (std::size_t w = 0; w < (count + 63) / 64; ++w) {
-    any |= row[w];
-    words[offset / 64 + w] |= row[w] << offset % 64;
-    if (offset % 64 != 0) words[offset / 64 + w + 1] |= row[w] >> (64 - offset % 64);
-  }
-  return any != 0;
-}
-
-// visit(i) for each set bit of ceil(count / 64) words, in order; stops when it returns false.
-template <class Visit>
-bool for_each_bit(const std::uint64_t* words, std::size_t count, Visit visit) {
-  for (std::size_t w = 0; w < (count + 63) / 64; ++w) {
-    for (std::uint64_t word = words[w]; word != 0; word &= word - 1) {
-      if (!visit(w * 64 + static_cast<std::size_t>(std::countr_zero(word)))) return false;
-    }
-  }
-  return true;
-}
-
-}  // namespace
-
-namespace {
-
-// The two quantisers behind one face.
+// The quantisers behind one face. Q: codes of 16, 32 or 64 bits.
 template <class T, class Q>
 struct AbsoluteQuantizer {
-  const quantize::Kernels<T, Q>& kernels;
+  static constexpr bool kShort = sizeof(Q) == 2;
+  static constexpr bool kSigns = false;
+  static constexpr bool kMayWiden = sizeof(T) == 8 && sizeof(Q) != 8;
+  using Wide = std::conditional_t<kShort, std::int32_t, Q>;
+  const quantize::Kernels<T, Wide>& kernels;
+  quantize::RowOutcome<T> (*quantize)(const T*, std::size_t, quantize::Scale<T>, Wide, Q*);
   quantize::Scale<T> scale;
 
   AbsoluteQuantizer(const Parameters& parameters, simd::Target target)
-      : kernels(quantize::kernels<T, Q>(target)),
-        scale(static_cast<T>(parameters.bound_abs), parameters.margin) {}
-  bool find_base(T value, Q* base) const {
+      : kernels(quantize::kernels<T, Wide>(target)),
+        scale(static_cast<T>(parameters.bound_abs), parameters.margin) {
+    if constexpr (kShort) {
+      quantize = quantize::short_kernels<T>(target).quantize;
+    } else {
+      quantize = kernels.quantize;
+    }
+  }
+  bool find_base(T value, Wide* base) const {
     T error = 0;
-    return quantize::quantize_value<T, Q>(value, scale, base, &error);
+    return quantize::quantize_value<T, Wide>(value, scale, base, &error);
   }
-  bool needs_wide(T value) const {
-    return sizeof(T) == 8 && sizeof(Q) == 4 && quantize::needs_wide(value, scale);
-  }
+  // Short codes near the limits of 32 bits are left to the kernels that clamp.
+  static bool base_fits(Wide base) { return !kShort || (base >= -(1 << 29) && base <= 1 << 29); }
+  bool needs_wide(T value) const { return quantize::needs_wide(value, scale); }
   // Exact points of such values cost their bits.
   static bool costly(T value) { return std::isfinite(value); }
 };
 
 template <class T, class Q>
 struct PointwiseQuantizer {
+  static constexpr bool kShort = false;
+  static constexpr bool kSigns = true;
+  static constexpr bool kMayWiden = false;  // it depends on the bound alone
+  using Wide = Q;
   const quantize::LogKernels<T, Q>& kernels;
+  decltype(kernels.quantize) quantize;
   quantize::LogScale<T> scale;
 
   PointwiseQuantizer(const Parameters& parameters, simd::Target target)
-      : kernels(quantize::log_kernels<T, Q>(target)), scale(static_cast<T>(parameters.bound_abs)) {}
+      : kernels(quantize::log_kernels<T, Q>(target)),
+        quantize(kernels.quantize),
+        scale(static_cast<T>(parameters.bound_abs)) {}
   bool find_base(T value, Q* base) const {
     *base = static_cast<Q>(quantize::log_index(value, scale));
     return std::isnormal(value);
   }
-  static bool needs_wide(T) { return false; }  // it depends on the bound alone
+  static bool base_fits(Q) { return true; }
+  static bool needs_wide(T) { return false; }
   static bool costly(T value) { return std::isfinite(value) && value != 0; }
 };
+
+// Exact points of a chunk as they are found, in workspace.exact_map and workspace.exact_bytes.
+template <class T, class Q, class Quantizer>
+class ExactCollector {
+ public:
+  ExactCollector(std::size_t count, T fill, const Quantizer& quantizer, Workspace& workspace)
+      : count_(count), fill_(fill), quantizer_(quantizer), workspace_(workspace) {}
+
+  std::size_t found() const { return found_; }
+
+  // Takes the values whose flag is set; their codes repeat the code before. False: one of them
+  // would not be exact with wider codes.
+  bool add(const T* values, std::size_t length, const std::uint64_t* flags, std::size_t offset,
+           Q* codes) {
+    if (found_ == 0) {
+      workspace_.exact_map.reset(count_);
+      workspace_.exact_bytes.reserve(count_ * sizeof(T));
+    }
+    T* const exact = reinterpret_cast<T*>(workspace_.exact_bytes.data());
+    for (std::size_t begin = 0; begin < length; begin += 64) {
+      std::uint64_t word = flags[begin / 64];
+      workspace_.exact_map.set_word(offset + begin, word);
+      if (!Quantizer::kMayWiden && word == ~std::uint64_t{0}) {
+        std::copy_n(values + begin, 64, exact + found_);
+        std::fill_n(codes + begin, 64, codes[static_cast<std::ptrdiff_t>(begin) - 1]);
+        found_ += 64;
+        continue;
+      }
+      for (; word != 0; word &= word - 1) {
+        const std::size_t i = begin + static_cast<std::size_t>(std::countr_zero(word));
+        if (Quantizer::kMayWiden && values[i] != fill_ && quantizer_.needs_wide(values[i])) {
+          return false;
+        }
+        exact[found_++] = values[i];
+        codes[i] = codes[static_cast<std::ptrdiff_t>(i) - 1];
+      }
+    }
+    return true;
+  }
+
+  // Masks may cover most of a chunk and still cost little; scattered failures do not.
+  bool too_many() const {
+    const std::size_t max_exact = count_ / 4;
+    if (found_ <= max_exact) return false;
+    const T* exact = reinterpret_cast<const T*>(workspace_.exact_bytes.data());
+    const auto costly = std::count_if(exact, exact + found_, Quantizer::costly);
+    return static_cast<std::size_t>(costly) > max_exact;
+  }
+
+ private:
+  std::size_t count_;
+  T fill_;
+  const Quantizer& quantizer_;
+  Workspace& workspace_;
+  std::size_t found_ = 0;
+};
+
+bool all_short(const std::int16_t* codes, std::size_t count) {
+  std::int16_t low = 0, high = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    low = std::min(low, codes[i]);
+    high = std::max(high, codes[i]);
+  }
+  return low >= -quantize::kShortLimit && high <= quantize::kShortLimit;
+}
 
 template <class T, class Q, class Quantizer>
 QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& chunk,
                               const Parameters& parameters, Workspace& workspace,
                               QuantizedChunk<T, Q>* result) {
-  const auto& kernels = quantizer.kernels;
+  // Rows are taken in pieces: what is special about a few values concerns only theirs.
+  constexpr std::size_t kPiece = 16384;
   const auto& scale = quantizer.scale;
   const std::size_t count = chunk.count();
-  const std::size_t max_exact = count / 4;
+  const std::size_t row_length = chunk.row_length();
   result->count = count;
   result->codes = reserve_codes<Q>(count, history_room(chunk.rank(), chunk.extents()), workspace);
   T* gathered = reinterpret_cast<T*>(
-      workspace.row.reserve(chunk.row_stride() == 1 ? 1 : chunk.row_length() * sizeof(T)));
+      workspace.row.reserve(chunk.row_stride() == 1 ? 1 : row_length * sizeof(T)));
+  std::uint64_t* flags = workspace.row_flags.reserve(kPiece / 64);
   const T fill = fill_of<T>(parameters);
+  ExactCollector<T, Q, Quantizer> exact(count, fill, quantizer, workspace);
   T max_error = 0;
   bool have_base = false;
-  QuantizeOutcome outcome = QuantizeOutcome::done;
-  if (parameters.pointwise) workspace.sign_map.reset(count);
+  if constexpr (Quantizer::kSigns) workspace.sign_map.reset(count);
 
-  chunk.for_each_row([&](const T* row, std::size_t offset) {
-    const std::size_t length = chunk.row_length();
+  const auto take_piece = [&](const T* values, std::size_t length, std::size_t offset) {
+    Q* codes = result->codes + offset;
+    for (std::size_t i = 0; !have_base && i < length; ++i) {
+      if (values[i] == fill) continue;
+      have_base = quantizer.find_base(values[i], &result->base);
+      if (have_base && !quantizer.base_fits(result->base)) return false;
+    }
+    if constexpr (Quantizer::kSigns) {
+      quantizer.kernels.signs(values, length, flags);
+      for (std::size_t begin = 0; begin < length; begin += 64) {
+        workspace.sign_map.set_word(offset + begin, flags[begin / 64]);
+        result->signs |= flags[begin / 64] != 0;
+      }
+    }
+    const auto outcome = quantizer.quantize(values, length, scale, result->base, codes);
+    if (outcome.within && !(parameters.fill && holds(values, length, fill))) {
+      max_error = std::max(max_error, outcome.max_error);
+      return true;
+    }
+    max_error = std::max(max_error, quantizer.kernels.flag(values, length, scale, fill, flags));
+    if (!exact.add(values, length, flags, offset, codes)) return false;
+    if constexpr (Quantizer::kShort) return all_short(codes, length);
+    return true;
+  };
+  const bool taken = chunk.for_each_row([&](const T* row, std::size_t offset) {
     if (chunk.row_stride() != 1) {
-      for (std::size_t i = 0; i < length; ++i) {
+      for (std::size_t i = 0; i < row_length; ++i) {
         gathered[i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
       }
       row = gathered;
     }
-    Q* codes = result->codes + offset;
-    for (std::size_t i = 0; !have_base && i < length; ++i) {
-      if (row[i] == fill) continue;
-      have_base = quantizer.find_base(row[i], &result->base);
+    for (std::size_t i = 0; i < row_length; i += kPiece) {
+      if (!take_piece(row + i, std::min(kPiece, row_length - i), offset + i)) return false;
     }
-    if constexpr (std::is_same_v<Quantizer, PointwiseQuantizer<T, Q>>) {
-      std::uint64_t* signs = workspace.row_flags.reserve((length + 63) / 64);
-      kernels.signs(row, length, signs);
-      result->signs |= merge_bits(signs, length, offset, workspace.sign_map.words());
-    }
-    const auto row_outcome = kernels.quantize(row, length, scale, result->base, codes);
-    if (row_outcome.within && !(parameters.fill && holds(row, length, fill))) {
-      max_error = std::max(max_error, row_outcome.max_error);
-      return true;
-    }
-    std::uint64_t* flags = workspace.row_flags.reserve((length + 63) / 64);
-    max_error = std::max(max_error, kernels.flag(row, length, scale, fill, flags));
-    if (result->exact_count == 0) {
-      workspace.exact_map.reset(count);
-      workspace.exact_bytes.reserve(count * sizeof(T));
-    }
-    T* exact = reinterpret_cast<T*>(workspace.exact_bytes.data());
-    return for_each_bit(flags, length, [&](std::size_t i) {
-      if (row[i] != fill && quantizer.needs_wide(row[i])) {
-        outcome = QuantizeOutcome::needs_wide;
-        return false;
-      }
-      codes[i] = offset + i == 0 ? Q{0} : codes[static_cast<std::ptrdiff_t>(i) - 1];
-      workspace.exact_map.set(offset + i);
-      exact[result->exact_count++] = row[i];
-      return true;
-    });
+    return true;
   });
-  if (outcome == QuantizeOutcome::done && !have_base) return QuantizeOutcome::too_many_exact;
-  // Masks may cover most of a chunk and still cost little; scattered failures do not.
-  if (outcome == QuantizeOutcome::done && result->exact_count > max_exact && !parameters.fill) {
-    const T* exact = reinterpret_cast<const T*>(workspace.exact_bytes.data());
-    const auto costly = std::count_if(exact, exact + result->exact_count, Quantizer::costly);
-    if (static_cast<std::size_t>(costly) > max_exact) return QuantizeOutcome::too_many_exact;
-  }
+  if (!taken) return QuantizeOutcome::needs_wide;
+  if (!have_base || (!parameters.fill && exact.too_many())) return QuantizeOutcome::too_many_exact;
+  result->exact_count = exact.found();
   result->max_error = static_cast<double>(max_error);
-  return outcome;
+  return QuantizeOutcome::done;
 }
 
 }  // namespace
@@ -222,13 +282,17 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
     const AbsoluteQuantizer<T, Q> quantizer(parameters, workspace.target);
     return quantize_with(quantizer, chunk, parameters, workspace, result);
   }
-  const PointwiseQuantizer<T, Q> quantizer(parameters, workspace.target);
-  if (!quantizer.scale.usable()) return QuantizeOutcome::too_many_exact;
-  if (sizeof(Q) == 4 && quantizer.scale.wide()) return QuantizeOutcome::needs_wide;
-  const auto outcome = quantize_with(quantizer, chunk, parameters, workspace, result);
-  // Errors are quotients rounded to nearest.
-  result->max_error = std::min(result->max_error * (1 + 0x1p-20), parameters.bound_abs);
-  return outcome;
+  if constexpr (sizeof(Q) == 2) {
+    return QuantizeOutcome::needs_wide;
+  } else {
+    const PointwiseQuantizer<T, Q> quantizer(parameters, workspace.target);
+    if (!quantizer.scale.usable()) return QuantizeOutcome::too_many_exact;
+    if (sizeof(Q) == 4 && quantizer.scale.wide()) return QuantizeOutcome::needs_wide;
+    const auto outcome = quantize_with(quantizer, chunk, parameters, workspace, result);
+    // Errors are quotients rounded to nearest.
+    result->max_error = std::min(result->max_error * (1 + 0x1p-20), parameters.bound_abs);
+    return outcome;
+  }
 }
 
 template <class Q>
@@ -412,7 +476,7 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   const std::uint64_t base = in.read_varint();
   if (!in.ok() ||
       (flags & ~(format::kHasExactPoints | format::kWideCodes | format::kHasSigns)) != 0 ||
-      !unpack_orders(orders, rank, &head->orders)) {
+      !unpack_orders(orders, rank, &head->orders) || !orders_fit(head->orders, rank, extents)) {
     return false;
   }
   head->wide = (flags & format::kWideCodes) != 0;
@@ -453,19 +517,27 @@ template const float* contiguous(const Box<const float>&, Workspace&);
 template const double* contiguous(const Box<const double>&, Workspace&);
 template void write_values(const float*, bool, const Box<float>&, Workspace&);
 template void write_values(const double*, bool, const Box<double>&, Workspace&);
-#define FIRN_INSTANTIATE(T, Q)                                                                \
+#define FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                       \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
-                                          QuantizedChunk<T, Q>*);                             \
+                                          QuantizedChunk<T, Q>*);
+#define FIRN_INSTANTIATE(T, Q)                                                                \
+  FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                             \
   template void restore_chunk(const Q*, const PayloadHead&, const Parameters&, const Box<T>&, \
                               Workspace&);
+FIRN_INSTANTIATE_QUANTIZE(float, std::int16_t)
+FIRN_INSTANTIATE_QUANTIZE(double, std::int16_t)
 FIRN_INSTANTIATE(float, std::int32_t)
 FIRN_INSTANTIATE(double, std::int32_t)
 FIRN_INSTANTIATE(double, std::int64_t)
 #undef FIRN_INSTANTIATE
+#undef FIRN_INSTANTIATE_QUANTIZE
+template Orders choose_orders(const std::int16_t*, std::size_t, int, const Extents&, int,
+                              Workspace&);
 template Orders choose_orders(const std::int32_t*, std::size_t, int, const Extents&, int,
                               Workspace&);
 template Orders choose_orders(const std::int64_t*, std::size_t, int, const Extents&, int,
                               Workspace&);
+template std::int16_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 template std::int32_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 template std::int64_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "base/bytes.hpp"
 #include "base/geometry.hpp"
@@ -29,13 +30,16 @@ std::uint8_t pack_orders(const Orders& orders);
 // False when an axis has order 3 or there are more than predict::kMaxLags.
 bool unpack_orders(std::uint8_t packed, int rank, Orders* orders);
 
-// Zeros that lie before the codes of a chunk: as many as any choice of lags can reach.
+// An axis of n values has at most n - 1 differences.
+bool orders_fit(const Orders& orders, int rank, const std::array<std::size_t, kMaxRank>& extents);
+
+// Zeros that lie before the codes of a chunk: as many as orders that fit can reach, and one.
 std::size_t history_room(int rank, const std::array<std::size_t, kMaxRank>& extents);
 
 template <class T, class Q>
 struct QuantizedChunk {
   Q* codes = nullptr;  // count of them, history_room() zeros before
-  Q base = 0;
+  std::conditional_t<sizeof(Q) == 2, std::int32_t, Q> base = 0;
   std::size_t count = 0;
   std::size_t exact_count = 0;  // in workspace.exact_map, bits in workspace.exact_bytes
   bool signs = false;           // point-wise bound: some are negative, in workspace.sign_map
@@ -44,9 +48,9 @@ struct QuantizedChunk {
 
 enum class QuantizeOutcome { done, needs_wide, too_many_exact };
 
-// Quantises a chunk: values under an absolute bound, their logarithms under a point-wise one. Codes
-// of exact points are those before them, so that they do not mislead choose_orders, until
-// predict::Kernels::fill sets them.
+// Quantises a chunk: values under an absolute bound, their logarithms under a point-wise one. The
+// code of an exact point repeats the one before it; predict::Kernels::fill may choose another.
+// Codes of 16 bits need wide ones when they vary too much for differences.
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result);

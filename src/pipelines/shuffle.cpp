@@ -74,7 +74,10 @@ bool decode_shuffle(std::span<const std::uint8_t> payload, const Box<T>& chunk,
   using U = std::make_unsigned_t<Q>;
   const std::size_t count = chunk.count();
   Orders orders{};
-  if (payload.empty() || !unpack_orders(payload[0], chunk.rank(), &orders)) return false;
+  if (payload.empty() || !unpack_orders(payload[0], chunk.rank(), &orders) ||
+      !orders_fit(orders, chunk.rank(), chunk.extents())) {
+    return false;
+  }
   std::uint8_t* planes = workspace.streams.reserve(count * sizeof(Q));
   if (!workspace.lossless.decompress(payload.subspan(1), {planes, count * sizeof(Q)})) {
     return false;

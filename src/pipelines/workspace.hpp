@@ -12,7 +12,10 @@
 #include "encode/context_rans.hpp"
 #include "encode/exact_points.hpp"
 #include "encode/huffman.hpp"
+#include "encode/huffman_books.hpp"
 #include "encode/lossless.hpp"
+#include "pipelines/wavefront.hpp"
+#include "predict/robust_fit.hpp"
 
 namespace firn::pipelines {
 
@@ -49,10 +52,14 @@ struct Workspace {
   ScratchArray<std::uint8_t> point_magnitudes;
   ScratchArray<std::uint8_t> edge_magnitudes;
   std::vector<std::size_t> segments;
+  Wavefront wavefront;
+  predict::RobustFit fit;
 
   ScratchArray<std::uint16_t> symbols;
   ScratchArray<std::uint32_t> histogram;
   ScratchArray<std::uint8_t> code_lengths;
+  ScratchArray<std::uint8_t> shared_lengths;
+  encode::OfflineBooks offline_books;
   ScratchArray<std::uint64_t> huffman_build;
   ScratchArray<encode::EncodeTable> encode_table;
   ScratchArray<encode::DecodeTable> decode_table;

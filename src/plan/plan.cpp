@@ -51,6 +51,11 @@ Status check_bound(const Bound& bound) {
         return bad("psnr " + text_of(bound.value) + "; it must be above 0 and at most 1000 dB");
       }
       return std::monostate{};
+    case BoundKind::ratio:
+      if (!(bound.value > 1) || bound.value > 1e9) {
+        return bad("ratio " + text_of(bound.value) + "; it must be above 1 and at most 1e9");
+      }
+      return std::monostate{};
   }
   return bad("unknown kind of bound");
 }
@@ -59,7 +64,7 @@ bool is_fre(Pipeline pipeline) {
   return pipeline == Pipeline::fre || pipeline == Pipeline::fre_round;
 }
 
-bool known(Pipeline pipeline) { return pipeline <= Pipeline::fre || is_fre(pipeline); }
+bool known(Pipeline pipeline) { return pipeline <= Pipeline::causal || is_fre(pipeline); }
 
 Pipeline pipeline_of(const Options& options) {
   if (options.pipeline != Pipeline::automatic) return options.pipeline;
@@ -98,12 +103,14 @@ struct Pass {
 };
 
 // visit(row pointer, length, stride) over every row of every piece; partial results per piece are
-// combined in order by the caller, so that sums do not depend on the threads.
+// combined in order by the caller, so that sums do not depend on the threads. The last piece comes
+// first: chunks are compressed from the array's start, which the caches then still hold.
 template <class T, class Visit>
 void for_each_row(const ArrayView& array, pipelines::Workers& workers, Visit visit) {
   const Pass<T> pass(array);
   const Grid grid = pass.grid();
-  workers.for_each(grid.count(), [&](std::uint64_t number, pipelines::Workspace& workspace) {
+  workers.for_each(grid.count(), [&](std::uint64_t turn, pipelines::Workspace& workspace) {
+    const std::uint64_t number = grid.count() - 1 - turn;
     const Box<const T> box(static_cast<const T*>(array.data), pass.strides, grid.region(number));
     return box.for_each_row([&](const T* row, std::size_t) {
       visit(number, workspace, row, box.row_length(), box.row_stride());
@@ -154,33 +161,30 @@ double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
   const std::uint64_t count = array.shape.count();
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
   T low = std::numeric_limits<T>::infinity(), high = -low;
-  if (!array.strides) {
-    const T* const data = static_cast<const T*>(array.data);
-    const auto& kernels = quantize::range_kernels<T>(workers.workspace(0).target);
-    if (count <= kRows * kRowLength) {
-      kernels.widen(data, static_cast<std::size_t>(count), fill_value, &low, &high);
-    } else {
-      const std::uint64_t apart = (count - kRowLength) / (kRows - 1);
-      for (std::uint64_t row = 0; row < kRows; ++row) {
-        kernels.widen(data + row * apart, kRowLength, fill_value, &low, &high);
-      }
+  // The same values whatever the strides, since the margin is in the stream.
+  const T* const data = static_cast<const T*>(array.data);
+  const auto& kernels = quantize::range_kernels<T>(workers.workspace(0).target);
+  const auto widen = [&](std::uint64_t first, std::uint64_t length) {
+    if (!array.strides) {
+      kernels.widen(data + first, static_cast<std::size_t>(length), fill_value, &low, &high);
+      return;
     }
-  } else {
-    constexpr std::uint64_t kSamples = 256;
-    const std::uint64_t samples = std::min(count, kSamples);
-    for (std::uint64_t i = 0; i < samples; ++i) {
-      std::uint64_t index = count / samples * i;
+    for (std::uint64_t i = first; i < first + length; ++i) {
+      std::uint64_t index = i;
       std::int64_t offset = 0;
       for (int k = array.shape.rank - 1; k >= 0; --k) {
         const std::uint64_t extent = array.shape.extents[k];
         offset += static_cast<std::int64_t>(index % extent) * (*array.strides)[k];
         index /= extent;
       }
-      const T value = static_cast<const T*>(array.data)[offset];
-      if (!std::isfinite(value) || value == fill_value) continue;
-      low = std::min(low, value);
-      high = std::max(high, value);
+      kernels.widen(data + offset, 1, fill_value, &low, &high);
     }
+  };
+  if (count <= kRows * kRowLength) {
+    widen(0, count);
+  } else {
+    const std::uint64_t apart = (count - kRowLength) / (kRows - 1);
+    for (std::uint64_t row = 0; row < kRows; ++row) widen(row * apart, kRowLength);
   }
   return low > high
              ? 0
@@ -284,7 +288,8 @@ template <class T>
 void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* plan) {
   const Bound& bound = plan->header.bound;
   const std::optional<double>& fill = plan->parameters.fill;
-  if (bound.kind == BoundKind::lossless) return;
+  // The engine looks for the bound of a ratio.
+  if (bound.kind == BoundKind::lossless || bound.kind == BoundKind::ratio) return;
   if (bound.kind == BoundKind::pwrel) return set_pointwise_bound<T>(bound.value, plan);
   if (bound.kind == BoundKind::abs) {
     return set_bound<T>(bound.value, sampled_magnitude<T>(array, fill, workers), plan);
@@ -300,9 +305,12 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
   // errors are larger than that, tighten until the target is met.
   const double target =
       width * power_of_ten(-bound.value / 20);  // root mean square error
-                                                // Feedback makes the errors of `interp` another
+                                                // Feedback makes the errors another
                                                 // field: there, no error may exceed the target.
-  if (plan->parameters.pipeline == Pipeline::interp) return set_bound<T>(target, magnitude, plan);
+  if (plan->parameters.pipeline == Pipeline::interp ||
+      plan->parameters.pipeline == Pipeline::causal) {
+    return set_bound<T>(target, magnitude, plan);
+  }
   double bound_abs = target * 1.7320508075688772;
   for (int attempt = 0; attempt < 20; ++attempt) {
     set_bound<T>(bound_abs, magnitude, plan);
@@ -326,15 +334,27 @@ ValueRange value_range(const ArrayView& array, std::optional<double> fill,
 Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
   if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
   if (!known(options.pipeline)) return bad("unknown pipeline");
+  if (options.books > BookPolicy::offline) return bad("unknown book policy");
   if (const Status status = check_bound(options.bound); !status) return status.error();
+  if (options.max_abs && (!(*options.max_abs > 0) || !std::isfinite(*options.max_abs))) {
+    return bad("max_abs " + text_of(*options.max_abs) + "; it must be a positive number");
+  }
+  if (options.max_abs && options.bound.kind != BoundKind::ratio) {
+    return bad("max_abs limits the bound of a ratio; this bound is " +
+               std::string(name_of(options.bound.kind)));
+  }
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
   plan.parameters.thorough = options.preset == Preset::small;
+  plan.parameters.books = options.books;
   plan.parameters.pointwise = options.bound.kind == BoundKind::pwrel;
   if (is_fre(plan.parameters.pipeline) && !plan.parameters.pointwise &&
       options.bound.kind != BoundKind::lossless) {
     return bad(std::string("pipeline ") + name_of(options.pipeline) +
                " keeps point-wise relative bounds only; give the bound as pwrel");
+  }
+  if (plan.parameters.pipeline == Pipeline::causal && plan.parameters.pointwise) {
+    return bad("pipeline causal keeps absolute bounds only; interp is its like for pwrel");
   }
   // The errors of a pipeline that quantises first are known before it runs.
   if (options.bound.kind == BoundKind::psnr && plan.parameters.pipeline == Pipeline::automatic) {

@@ -23,6 +23,7 @@ Q predict_one(const Q* codes, const Lags& lags) {
   }
   return static_cast<Q>(prediction);
 }
+template std::int16_t predict_one(const std::int16_t*, const Lags&);
 template std::int32_t predict_one(const std::int32_t*, const Lags&);
 template std::int64_t predict_one(const std::int64_t*, const Lags&);
 
@@ -62,9 +63,15 @@ void fill(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bi
 
 template <class Q>
 const Kernels<Q>& kernels() {
-  static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
-  return table;
+  if constexpr (sizeof(Q) == 2) {
+    static constexpr Kernels<Q> table{difference<Q>, cost<Q>};
+    return table;
+  } else {
+    static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
+    return table;
+  }
 }
+template const Kernels<std::int16_t>& kernels();
 template const Kernels<std::int32_t>& kernels();
 template const Kernels<std::int64_t>& kernels();
 

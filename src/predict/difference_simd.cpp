@@ -55,24 +55,29 @@ HWY_INLINE hn::Vec256<int32_t> shift_in(hn::Vec256<int32_t> before, hn::Vec256<i
   return hn::Vec256<int32_t>{_mm256_alignr_epi8(v.raw, middle, 12)};
 }
 
+HWY_INLINE hn::Vec256<int16_t> shift_in(hn::Vec256<int16_t> before, hn::Vec256<int16_t> v) {
+  const __m256i middle = _mm256_permute2x128_si256(before.raw, v.raw, 0x21);
+  return hn::Vec256<int16_t>{_mm256_alignr_epi8(v.raw, middle, 14)};
+}
+
 // A difference along the fastest axis and kSlow others: the slow ones are loaded once, and their
 // neighbour comes from the vector before instead of as many loads again.
-template <int kSlow>
-void difference_fast_axis(const int32_t* codes, size_t count, const size_t* slow_lag,
-                          int32_t* HWY_RESTRICT residuals) {
-  const hn::Full256<int32_t> d;
-  constexpr size_t kLanes = 8;
+template <int kSlow, class Q>
+void difference_fast_axis(const Q* codes, size_t count, const size_t* slow_lag,
+                          Q* HWY_RESTRICT residuals) {
+  using U = std::make_unsigned_t<Q>;
+  const hn::Full256<Q> d;
+  constexpr size_t kLanes = 32 / sizeof(Q);
   auto before = hn::Set(d, combine_one<kSlow>(codes - 1, slow_lag));
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    const auto slow = combine<kSlow, int32_t>(d, codes + i, slow_lag);
+    const auto slow = combine<kSlow, Q>(d, codes + i, slow_lag);
     hn::StoreU(hn::Sub(slow, shift_in(before, slow)), d, residuals + i);
     before = slow;
   }
   for (; i < count; ++i) {
-    residuals[i] =
-        static_cast<int32_t>(static_cast<uint32_t>(combine_one<kSlow>(codes + i, slow_lag)) -
-                             static_cast<uint32_t>(combine_one<kSlow>(codes + i - 1, slow_lag)));
+    residuals[i] = static_cast<Q>(static_cast<U>(combine_one<kSlow>(codes + i, slow_lag)) -
+                                  static_cast<U>(combine_one<kSlow>(codes + i - 1, slow_lag)));
   }
 }
 #endif
@@ -80,7 +85,7 @@ void difference_fast_axis(const int32_t* codes, size_t count, const size_t* slow
 template <int kCount, class Q>
 void difference_n(const Q* codes, size_t count, const size_t* lag, Q* HWY_RESTRICT residuals) {
 #if HWY_TARGET == HWY_AVX2
-  if constexpr (kCount >= 2 && sizeof(Q) == 4) {
+  if constexpr (kCount >= 2 && sizeof(Q) <= 4) {
     if (lag[0] == 1) {
       return difference_fast_axis<kCount - 1>(codes, count, lag + 1, residuals);
     }
@@ -250,15 +255,22 @@ template <class Q>
 uint64_t cost(const Q* HWY_RESTRICT residuals, size_t count) {
   uint64_t total = 0;
   size_t i = 0;
-  if constexpr (sizeof(Q) == 4) {
+  if constexpr (sizeof(Q) <= 4) {
     const hn::ScalableTag<float> d;
     const hn::RebindToSigned<decltype(d)> di;
     const hn::RebindToUnsigned<decltype(d)> du;
     const size_t lanes = hn::Lanes(d);
     // A lane stays below 2^31 for 2^18 residuals.
     auto sums = hn::Zero(du);
+    const auto load = [&](const Q* from) HWY_ATTR {
+      if constexpr (sizeof(Q) == 4) {
+        return hn::LoadU(di, from);
+      } else {
+        return hn::PromoteTo(di, hn::LoadU(hn::Rebind<Q, decltype(di)>(), from));
+      }
+    };
     for (; i + lanes <= count; i += lanes) {
-      const auto magnitude = hn::Abs(hn::ConvertTo(d, hn::LoadU(di, residuals + i)));
+      const auto magnitude = hn::Abs(hn::ConvertTo(d, load(residuals + i)));
       const auto doubled = hn::Add(hn::Add(magnitude, magnitude), hn::Set(d, 1.0f));
       sums = hn::Add(sums,
                      hn::Sub(hn::ShiftRight<16>(hn::BitCast(du, doubled)), hn::Set(du, 127u << 7)));
@@ -303,8 +315,13 @@ void fill(Q* codes, size_t count, const Lags& lags, const uint64_t* bits) {
 
 template <class Q>
 const Kernels<Q>& table() {
-  static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
-  return kernels;
+  if constexpr (sizeof(Q) == 2) {
+    static constexpr Kernels<Q> kernels{difference<Q>, cost<Q>};
+    return kernels;
+  } else {
+    static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
+    return kernels;
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -326,6 +343,7 @@ const Kernels<Q>& kernels(simd::Target target) {
   if (target == simd::Target::reference) return reference::kernels<Q>();
   FIRN_SELECT_KERNELS(target, table<Q>)
 }
+template const Kernels<std::int16_t>& kernels(simd::Target);
 template const Kernels<std::int32_t>& kernels(simd::Target);
 template const Kernels<std::int64_t>& kernels(simd::Target);
 

@@ -74,6 +74,20 @@ RowOutcome<T> quantize(const T* values, std::size_t count, Scale<T> scale, Q bas
   return outcome;
 }
 
+template <class T>
+RowOutcome<T> quantize_short(const T* values, std::size_t count, Scale<T> scale, std::int32_t base,
+                             std::int16_t* codes) {
+  RowOutcome<T> outcome{true, 0};
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int32_t code = 0;
+    const auto one = quantize<T, std::int32_t>(values + i, 1, scale, base, &code);
+    if (!one.within || code < -kShortLimit || code > kShortLimit) outcome.within = false;
+    codes[i] = static_cast<std::int16_t>(code);
+    if (one.max_error > outcome.max_error) outcome.max_error = one.max_error;
+  }
+  return outcome;
+}
+
 template <class T, class Q>
 void dequantize(const Q* codes, std::size_t count, T step, Q base, T* values) {
   using U = std::make_unsigned_t<Q>;
@@ -117,6 +131,14 @@ const Kernels<T, Q>& kernels() {
 template const Kernels<float, std::int32_t>& kernels();
 template const Kernels<double, std::int32_t>& kernels();
 template const Kernels<double, std::int64_t>& kernels();
+
+template <class T>
+const ShortKernels<T>& short_kernels() {
+  static constexpr ShortKernels<T> table{quantize_short<T>};
+  return table;
+}
+template const ShortKernels<float>& short_kernels();
+template const ShortKernels<double>& short_kernels();
 
 template <class T>
 const RangeKernels<T>& range_kernels() {

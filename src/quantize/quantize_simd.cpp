@@ -10,6 +10,18 @@
 
 #include <cstring>
 
+#ifndef FIRN_QUANTIZE_REFERENCE
+#define FIRN_QUANTIZE_REFERENCE
+namespace firn::quantize::reference {
+template <class T, class Q>
+const Kernels<T, Q>& kernels();
+template <class T>
+const ShortKernels<T>& short_kernels();
+template <class T>
+const RangeKernels<T>& range_kernels();
+}  // namespace firn::quantize::reference
+#endif  // FIRN_QUANTIZE_REFERENCE
+
 HWY_BEFORE_NAMESPACE();
 namespace firn::quantize {
 namespace HWY_NAMESPACE {
@@ -35,6 +47,27 @@ constexpr int64_t kMagicBits = 0x4338000000000000;
 // Wraps: a damaged stream may hold any base.
 HWY_INLINE int64_t magic_plus(int64_t base) {
   return static_cast<int64_t>(static_cast<uint64_t>(kMagicBits) + static_cast<uint64_t>(base));
+}
+
+// step(i) for every whole vector of `width` values; returns where they end. Long rows are read at
+// four places at once: hardware prefetches each stream on its own, and one alone gets half of the
+// memory's bandwidth.
+template <class Step>
+HWY_INLINE size_t for_each_vector(size_t count, size_t width, Step step) {
+  constexpr size_t kLong = 8192;
+  size_t i = 0;
+  if (count >= kLong) {
+    const size_t quarter = count / 4 / width * width;
+    for (; i < quarter; i += width) {
+      step(i);
+      step(i + quarter);
+      step(i + 2 * quarter);
+      step(i + 3 * quarter);
+    }
+    i = 4 * quarter;
+  }
+  for (; i + width <= count; i += width) step(i);
+  return i;
 }
 
 template <class T>
@@ -100,11 +133,10 @@ RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scal
   // Two accumulators: a chain of maxima would otherwise bound the loop.
   Accumulator<T> even{hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
   Accumulator<T> odd = even;
-  size_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    step(values + i, scale, base, codes + i, even);
-    step(values + i + lanes, scale, base, codes + i + lanes, odd);
-  }
+  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) HWY_ATTR {
+    step(values + at, scale, base, codes + at, even);
+    step(values + at + lanes, scale, base, codes + at + lanes, odd);
+  });
   if (i + lanes <= count) {
     step(values + i, scale, base, codes + i, even);
     i += lanes;
@@ -124,6 +156,140 @@ RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scal
   outcome.max_error = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.max_error, odd.max_error)));
   return outcome;
 }
+
+#if HWY_TARGET != HWY_SCALAR
+
+using Shorts = hn::ScalableTag<int16_t>;
+
+// Codes of 32 bits to 16, saturated, in order.
+template <class V>
+HWY_INLINE hn::Vec<Shorts> shorten(V low, V high) {
+  const Shorts d;
+#if HWY_TARGET == HWY_AVX2
+  const auto pairs = hn::ReorderDemote2To(d, low, high);
+  return hn::Vec<Shorts>{_mm256_permute4x64_epi64(pairs.raw, 0xD8)};
+#else
+  const hn::Half<Shorts> half;
+  return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
+#endif
+}
+
+// f32 errors are compared as integers, in which NaN is the largest of all: one instruction instead
+// of a comparison, a conjunction and a maximum.
+struct FloatErrors {
+  hn::Vec<hn::ScalableTag<int32_t>> worst;
+};
+HWY_INLINE FloatErrors no_errors(float) { return {hn::Zero(hn::ScalableTag<int32_t>())}; }
+
+// The codes of a vector of 32-bit codes' worth of values.
+HWY_INLINE auto short_codes(const float* values, const Scale<float>& scale, int32_t base,
+                            FloatErrors& errors) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto value = hn::LoadU(d, values);
+  // One that does not fit 32 bits becomes a code far from both the value and the base.
+  const auto q = nearest_int(hn::Mul(value, hn::Set(d, scale.inverse_step)));
+  const auto decoded = hn::Mul(hn::ConvertTo(d, q), hn::Set(d, scale.step));
+  errors.worst = hn::Max(errors.worst, hn::BitCast(di, hn::Abs(hn::Sub(decoded, value))));
+  return hn::Sub(q, hn::Set(di, base));
+}
+
+HWY_INLINE RowOutcome<float> outcome_of(const FloatErrors& errors, const Scale<float>& scale) {
+  const int32_t worst = hn::GetLane(hn::MaxOfLanes(hn::ScalableTag<int32_t>(), errors.worst));
+  RowOutcome<float> outcome;
+  std::memcpy(&outcome.max_error, &worst, sizeof worst);
+  outcome.within = outcome.max_error <= scale.bound;
+  return outcome;
+}
+
+struct DoubleErrors {
+  hn::Mask<hn::ScalableTag<double>> within;
+  hn::Vec<hn::ScalableTag<double>> worst;
+};
+HWY_INLINE DoubleErrors no_errors(double) {
+  const hn::ScalableTag<double> d;
+  return {hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
+}
+
+HWY_INLINE auto short_codes(const double* values, const Scale<double>& scale, int32_t base,
+                            DoubleErrors& errors) {
+  const hn::ScalableTag<double> d;
+  const hn::ScalableTag<int32_t> di;
+  const hn::RebindToUnsigned<decltype(d)> du64;
+  const hn::Rebind<uint32_t, decltype(d)> du32;
+  const auto limit = hn::Set(d, kNarrowLimit);
+  const auto magic = hn::Set(d, kMagic);
+  const auto half = [&](const double* from) HWY_ATTR {
+    const auto value = hn::LoadU(d, from);
+    const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
+    const auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
+    const auto decoded = hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step));
+    const auto error = hn::Abs(hn::Sub(decoded, value));
+    errors.within = hn::And(errors.within, hn::Le(error, hn::Set(d, scale.bound)));
+    errors.worst = hn::Max(errors.worst, error);
+    return hn::BitCast(hn::Half<decltype(di)>(), hn::TruncateTo(du32, hn::BitCast(du64, shifted)));
+  };
+  const auto low = half(values);
+  const auto high = half(values + hn::Lanes(d));
+  return hn::Sub(hn::Combine(di, high, low), hn::Set(di, base));
+}
+
+HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale<double>&) {
+  const hn::ScalableTag<double> d;
+  RowOutcome<double> outcome;
+  outcome.within = hn::AllTrue(d, errors.within);
+  outcome.max_error = hn::GetLane(hn::MaxOfLanes(d, errors.worst));
+  return outcome;
+}
+
+template <class T>
+RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
+                             int32_t base, int16_t* HWY_RESTRICT codes) {
+  const Shorts d;
+  constexpr size_t kMaxLanes = hn::MaxLanes(d);
+  const size_t lanes = hn::Lanes(d);
+  auto even = no_errors(T{}), odd = even;
+  auto lowest = hn::Zero(d), highest = hn::Zero(d);
+  const auto step = [&](const T* from, int16_t* to) HWY_ATTR {
+    const auto both = shorten(short_codes(from, scale, base, even),
+                              short_codes(from + lanes / 2, scale, base, odd));
+    lowest = hn::Min(lowest, both);
+    highest = hn::Max(highest, both);
+    hn::StoreU(both, d, to);
+  };
+  const size_t i =
+      for_each_vector(count, lanes, [&](size_t at) HWY_ATTR { step(values + at, codes + at); });
+  if (i < count) {
+    T padded[kMaxLanes];
+    int16_t padded_codes[kMaxLanes];
+    for (size_t k = 0; k < lanes; ++k) padded[k] = values[i + k < count ? i + k : i];
+    step(padded, padded_codes);
+    std::memcpy(codes + i, padded_codes, (count - i) * sizeof(int16_t));
+  }
+  const RowOutcome<T> first = outcome_of(even, scale), second = outcome_of(odd, scale);
+  RowOutcome<T> outcome;
+  outcome.within = first.within && second.within &&
+                   hn::GetLane(hn::MinOfLanes(d, lowest)) >= -kShortLimit &&
+                   hn::GetLane(hn::MaxOfLanes(d, highest)) <= kShortLimit;
+  outcome.max_error = first.max_error < second.max_error ? second.max_error : first.max_error;
+  return outcome;
+}
+
+template <class T>
+const ShortKernels<T>& short_table() {
+  static constexpr ShortKernels<T> kernels{quantize_short<T>};
+  return kernels;
+}
+
+#else
+
+// No vectors at all: the reference is as good.
+template <class T>
+const ShortKernels<T>& short_table() {
+  return reference::short_kernels<T>();
+}
+
+#endif  // HWY_TARGET != HWY_SCALAR
 
 template <class T, class Q>
 T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
@@ -214,27 +380,30 @@ void dequantize_streaming(const Q* HWY_RESTRICT codes, size_t count, T step, Q b
 }
 
 template <class T>
+struct RangeOfLanes {
+  hn::Vec<hn::ScalableTag<T>> low, high;
+};
+
+template <class T>
+HWY_INLINE void take(hn::Vec<hn::ScalableTag<T>> v, T fill, RangeOfLanes<T>& range) {
+  const hn::ScalableTag<T> d;
+  const auto counts = hn::And(hn::Le(hn::Abs(v), hn::Set(d, hwy::HighestValue<T>())),
+                              hn::Not(hn::Eq(v, hn::Set(d, fill))));
+  range.low = hn::Min(range.low, hn::IfThenElse(counts, v, range.low));
+  range.high = hn::Max(range.high, hn::IfThenElse(counts, v, range.high));
+}
+
+template <class T>
 void widen(const T* HWY_RESTRICT values, size_t count, T fill, T* low, T* high) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
-  const auto largest = hn::Set(d, hwy::HighestValue<T>());
-  const auto fills = hn::Set(d, fill);
-  struct Range {
-    hn::Vec<decltype(d)> low, high;
-  };
-  Range even{hn::Set(d, *low), hn::Set(d, *high)};
-  Range odd = even;
-  const auto take = [&](hn::Vec<decltype(d)> v, Range& range) HWY_ATTR {
-    const auto counts = hn::And(hn::Le(hn::Abs(v), largest), hn::Not(hn::Eq(v, fills)));
-    range.low = hn::Min(range.low, hn::IfThenElse(counts, v, range.low));
-    range.high = hn::Max(range.high, hn::IfThenElse(counts, v, range.high));
-  };
-  size_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    take(hn::LoadU(d, values + i), even);
-    take(hn::LoadU(d, values + i + lanes), odd);
-  }
-  for (; i < count; ++i) take(hn::Set(d, values[i]), even);
+  RangeOfLanes<T> even{hn::Set(d, *low), hn::Set(d, *high)};
+  RangeOfLanes<T> odd = even;
+  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) HWY_ATTR {
+    take<T>(hn::LoadU(d, values + at), fill, even);
+    take<T>(hn::LoadU(d, values + at + lanes), fill, odd);
+  });
+  for (; i < count; ++i) take<T>(hn::Set(d, values[i]), fill, even);
   *low = hn::GetLane(hn::MinOfLanes(d, hn::Min(even.low, odd.low)));
   *high = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.high, odd.high)));
 }
@@ -261,13 +430,6 @@ HWY_AFTER_NAMESPACE();
 
 namespace firn::quantize {
 
-namespace reference {
-template <class T, class Q>
-const Kernels<T, Q>& kernels();
-template <class T>
-const RangeKernels<T>& range_kernels();
-}  // namespace reference
-
 template <class T, class Q>
 const Kernels<T, Q>& kernels(simd::Target target) {
   if (target == simd::Target::reference) return reference::kernels<T, Q>();
@@ -276,6 +438,14 @@ const Kernels<T, Q>& kernels(simd::Target target) {
 template const Kernels<float, std::int32_t>& kernels(simd::Target);
 template const Kernels<double, std::int32_t>& kernels(simd::Target);
 template const Kernels<double, std::int64_t>& kernels(simd::Target);
+
+template <class T>
+const ShortKernels<T>& short_kernels(simd::Target target) {
+  if (target == simd::Target::reference) return reference::short_kernels<T>();
+  FIRN_SELECT_KERNELS(target, short_table<T>)
+}
+template const ShortKernels<float>& short_kernels(simd::Target);
+template const ShortKernels<double>& short_kernels(simd::Target);
 
 template <class T>
 const RangeKernels<T>& range_kernels(simd::Target target) {

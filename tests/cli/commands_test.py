@@ -388,6 +388,52 @@ class HelpAndMisuse(CliTest):
                 self.fails(runner.USAGE, *arguments, says=says)
 
 
+class RatesAndSeries(CliTest):
+
+    def test_ratio_and_bits_are_held(self):
+        name, _ = self.write_field((64, 70, 80))
+        for options, ratio in ((("--ratio", "20"), 20), (("--bits", "2"), 16)):
+            with self.subTest(options=options):
+                report = self.succeeds("compress", *options, "--json", "--force", name,
+                                       "u.firn").json
+                self.assertAlmostEqual(report["ratio"] / ratio, 1, delta=0.011)
+                self.succeeds("verify", name, "u.firn")
+
+    def test_a_ratio_that_max_abs_forbids_is_said(self):
+        name, _ = self.write_field((64, 70, 80))
+        run = self.firn("compress", "--ratio", "1000", "--max-abs", "1e-6", name, "u.firn")
+        self.assertEqual(run.code, 0)
+        self.assertIn("could not be met within --max-abs", run.stderr)
+        self.assertLessEqual(self.succeeds("info", "--json", "u.firn").json["bound_abs"], 1e-6)
+        self.fails(runner.USAGE, "compress", "--abs", "1", "--max-abs", "1", name, "v.firn",
+                   says="--ratio or --bits")
+        self.fails(runner.USAGE, "compress", "--bits", "33", name, "v.firn", says="32 bits")
+
+    def test_estimate_prints_a_ladder_or_one_bound(self):
+        name, _ = self.write_field((64, 70, 80))
+        self.assertIn("rel 0.001 ", self.succeeds("estimate", name).stdout.decode())
+        estimates = self.succeeds("estimate", "--abs", "1e-4", "--json", name).json["estimates"]
+        self.assertEqual(len(estimates), 1)
+        self.assertGreater(estimates[0]["ratio"], 1)
+
+    def test_append_makes_one_array_of_both(self):
+        name, values = self.write_field((6, 20, 30), name="u_6x20x30.f32")
+        self.succeeds("compress", "--abs", "1e-3", name, "u.firn")
+        self.succeeds("append", "u.firn", name)
+        self.succeeds("append", "--abs", "1e-4", "u.firn", name)
+        self.assertEqual(self.succeeds("info", "--json", "u.firn").json["dims"], [18, 20, 30])
+        self.succeeds("decompress", "u.firn", "back")
+        self.assert_within(read_array(self.path("back")), list(values) * 3, 1e-3)
+        self.succeeds("decompress", "--region", "5:7,:,3", "u.firn", "part.npy")
+
+    def test_append_of_what_does_not_fit_changes_nothing(self):
+        name, _ = self.write_field((6, 20, 30), name="u_6x20x30.f32")
+        self.succeeds("compress", "--abs", "1e-3", name, "u.firn")
+        before = self.read("u.firn")
+        self.fails(runner.USAGE, "append", "--dims", "6x30x20", "u.firn", name, says="20x30")
+        self.assertEqual(self.read("u.firn"), before)
+
+
 class Progress(CliTest):
 
     def run_on_a_terminal(self, seconds):

@@ -265,5 +265,24 @@ TYPED_TEST(Blockpack, TargetsAgreeOnFlippedBits) {
   }
 }
 
+TEST(BlockpackShort, GivesTheBytesOf32Bits) {
+  std::mt19937_64 random(6);
+  for (int width = 0; width <= 16; ++width) {
+    for (const std::size_t n : {1u, 255u, 256u, 257u, 5000u}) {
+      std::vector<std::int16_t> residuals(n);
+      for (auto& value : residuals) {
+        value = random_of_width<std::int16_t>(random, random() % 9 == 0 ? width : width / 2);
+      }
+      if (n > 4000) std::fill(residuals.begin() + 700, residuals.begin() + 2500, std::int16_t{0});
+      const std::vector<std::int32_t> wide(residuals.begin(), residuals.end());
+      const auto expected = encode(simd::Target::reference, wide);
+      for (simd::Target target : simd::available_targets()) {
+        ASSERT_EQ(encode(target, residuals), expected)
+            << simd::name_of(target) << " width " << width << " n " << n;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace firn::encode

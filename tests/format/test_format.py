@@ -234,7 +234,7 @@ class FormatTest(unittest.TestCase):
     def test_masks_decode_the_same_bits(self):
         # Maps of exact points that repeat after a slice (lag 600), a row (lag 100), two short
         # rows (lag 64 or more), or not at all.
-        names = ["lorenzo", "blockpack", "contexts", "interp"]
+        names = ["lorenzo", "blockpack", "contexts", "interp", "causal"]
         shapes = [(10, 20, 30), (50, 100), (400, 33), (3000,)]
         for index, (name, dims) in enumerate(itertools.product(names, shapes)):
             dtype = TYPES[(index + index // len(shapes)) % 2]
@@ -249,6 +249,22 @@ class FormatTest(unittest.TestCase):
                 with self.subTest(dims=dims, chunk=chunk, pipeline=name):
                     self.check(specials(dims, numpy.float32), *bounds_for(name)[0], "--chunk",
                                by_x(chunk), "--pipeline", name)
+
+    def test_every_book_policy_decodes_the_same_bits(self):
+        for policy, dtype in itertools.product(["cost", "chi", "stored", "offline"], TYPES):
+            for make in (noisy, bursts, offset):
+                with self.subTest(policy=policy, field=make.__name__, type=dtype.__name__):
+                    self.check(make((6000,), dtype), "--rel", 1e-3, "--chunk", 1000,
+                               "--pipeline", "lorenzo", "--books", policy)
+
+    def test_shared_books_decode_the_same_bits(self):
+        # Residuals of few, oddly spread values: chunks are too small for books of their own.
+        teeth = numpy.random.default_rng(5).integers(-6, 7, size=60000)
+        field = numpy.cumsum(5 * teeth).astype(numpy.float32)
+        stream = self.check(field, "--abs", 0.49, "--chunk", 3000, "--pipeline", "lorenzo")
+        header = decode_stream.read_header(reader := decode_stream.Reader(stream, "stream"))
+        decode_stream.read_books(reader, header)
+        self.assertGreater(len(header.books), 0)
 
     def test_payload_size_fields_of_two_and_four_bytes(self):
         for count in (16383, 16384):  # x 4 bytes: the last size of u16 and the first of u32
@@ -280,6 +296,30 @@ class FormatTest(unittest.TestCase):
                     check = (check ^ byte) * 0x100000001B3 % 2**64
         self.assertEqual(check, 0xBAE23E25058F2B9F)
         self.assertEqual(len(decode_stream.MEMBERS), 107)
+
+    def test_series_decode_to_one_array(self):
+        fields = [noisy((steps, 6, 7), numpy.float32) for steps in (3, 1, 4)]
+        stream = self.compress(fields[0], "--abs", 1e-2)
+        whole = numpy.concatenate(fields)
+        for field in fields[1:]:
+            with open(self.path("stream.firn"), "wb") as file:
+                file.write(stream)
+            field.tofile(self.path("more.raw"))
+            subprocess.run([PROGRAM, "append", self.path("stream.firn"), self.path("more.raw"),
+                            "--type", "f32", "--dims", by_x(field.shape), "--ratio", "3"],
+                           check=True, capture_output=True)
+            with open(self.path("stream.firn"), "rb") as file:
+                stream = file.read()
+        self.assertEqual(decode_stream.decode(stream).shape, whole.shape)
+        self.assertEqual(self.decompress(stream), decode_stream.decode(stream).tobytes())
+        joined = stream + stream
+        self.assertEqual(self.decompress(joined), decode_stream.decode(joined).tobytes())
+        for size in range(len(stream)):
+            with self.subTest(size=size):
+                try:  # a series may end behind any part, and before its directory
+                    self.assertIn(decode_stream.decode(stream[:size]).shape[0], (3, 4, 8))
+                except decode_stream.StreamError:
+                    pass
 
     def test_command_writes_the_values(self):
         field = noisy((5, 6), numpy.float64)

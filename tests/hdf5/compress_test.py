@@ -56,7 +56,10 @@ def described(file):
             entry = [path, type(item).__name__, attributes(item)]
             if isinstance(item, h5py.Dataset):
                 entry += [item.dtype.str, item.dtype.descr, item.shape, item.maxshape,
-                          bool(item.id.get_type().committed()), repr(item.fillvalue)]
+                          bool(item.id.get_type().committed())]
+                # Asking h5py 3.7 for the fill value of references ends the process.
+                if item.dtype.kind != "O":
+                    entry.append(repr(item.fillvalue))
                 if item.dtype.kind != "f":
                     entry.append(readable(item[()]))
             found.append(tuple(entry))
@@ -158,7 +161,7 @@ class CompressTest(support.Hdf5Test):
         self.succeeds("h5diff", "in.h5", "out.h5")
 
     def test_newer_files_and_user_blocks(self):
-        for keywords in ({"libver": "latest"}, {"libver": ("v108", "v108")},
+        for keywords in ({"libver": ("v110", "v110")}, {"libver": ("v108", "v108")},
                          {"userblock_size": 512}):
             with self.subTest(keywords=keywords):
                 self.make_rich_file(self.path("in.h5"), **keywords)
@@ -282,6 +285,33 @@ class CompressTest(support.Hdf5Test):
         with h5py.File(self.path("out.h5")) as file:
             self.assertTrue((file["u"][10:20] == -9999).all())
             self.assert_within(file["u"][...], data, entry["bound_abs"])
+
+    def test_of_several_missing_values_the_one_that_occurs_is_the_mask(self):
+        # As netCDF writes it: the library's own fill value, and the user's missing_value.
+        data = support.smooth_field((50, 60))
+        data[10:20] = -9999
+        with netCDF4.Dataset(self.path("in.nc"), "w") as file:
+            file.createDimension("y", 50)
+            file.createDimension("x", 60)
+            file.createVariable("u", "f4", ("y", "x")).missing_value = -9999.0
+            file["u"][:] = data
+        entry = self.datasets(self.compress("in.nc", "out.nc", "--abs", "0.3"))["/u"]
+        self.assertEqual(entry["reason"], "")
+        with h5py.File(self.path("out.nc")) as file:
+            self.assertTrue((file["u"][10:20] == -9999).all())
+            self.assert_within(file["u"][...], data, 0.3)
+            self.assertGreater(np.abs(file["u"][...] - data).max(), 0.01)
+
+    def test_two_missing_values_in_one_dataset_stay_exact(self):
+        data = support.smooth_field((50, 60))
+        data[10:20] = -9999
+        data[30:40] = 1e20
+        with h5py.File(self.path("in.h5"), "w") as file:
+            file.create_dataset("u", data=data, fillvalue=1e20).attrs["missing_value"] = -9999.0
+        entry = self.compress("in.h5", "out.h5", "--abs", "0.3")["datasets"][0]
+        self.assertIn("-9999", entry["reason"])
+        with h5py.File(self.path("out.h5")) as file:
+            self.assert_identical(file["u"][...], data)
 
     def test_psnr_is_met(self):
         data = support.smooth_field((100, 100))

@@ -1,5 +1,5 @@
-"""Runs docs/hdf5-and-netcdf.md: every fenced block whose language is followed by 'run', in order,
-in one directory. 'file=NAME' saves a block instead, for a later one to use."""
+"""Runs docs/hdf5-and-netcdf.md with Firn as it is installed: every fenced block whose language is
+followed by 'run', in order, in one directory. 'file=NAME' saves a block instead, for a later one."""
 
 import os
 import re
@@ -16,11 +16,13 @@ class DocumentationTest(support.Hdf5Test):
         blocks = re.findall(r"^```(\w+) (run|file=\S+)\n(.*?)^```$", PAGE.read_text(),
                             re.MULTILINE | re.DOTALL)
         self.assertGreater(len(blocks), 8)
+        prefix = Path(os.environ["FIRN_PREFIX"])
+        plugin, = prefix.glob("lib*/**/libh5z_firn.so")
         environment = {
-            "PATH": f"{Path(support.FIRN).parent}:{Path(sys.executable).parent}:"
-                    f"{os.environ['PATH']}",
-            "FIRN": str(support.REPOSITORY),
-            "CPATH": f"{support.REPOSITORY}/hdf5/include:{support.REPOSITORY}/include",
+            "PATH": f"{prefix}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "CPATH": f"{prefix}/include",
+            "CMAKE_PREFIX_PATH": str(prefix),
+            "HDF5_PLUGIN_PATH": str(plugin.parent),
         }
         for language, what, text in blocks:
             with self.subTest(language=language, text=text):

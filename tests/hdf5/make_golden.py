@@ -1,6 +1,6 @@
 """Writes a golden file: datasets through the filter, and beside each what it decodes to.
 
-    FIRN_PLUGIN_DIR=... FIRN_PROGRAM= FIRN_DIRECT_CHUNKS= make_golden.py tests/golden/hdf5/NAME.h5
+    cmake --build build/check --target make_golden_hdf5
 
 A released version's file stays for ever. Until 1.0 a change of the stream format replaces it, in
 the commit that changes docs/format.md."""

@@ -1,5 +1,6 @@
 """Programs that know nothing of Firn: HDF5's and netCDF's tools, xarray, C programs."""
 
+import json
 import shlex
 import textwrap
 
@@ -41,14 +42,16 @@ class Hdf5ToolsTest(support.Hdf5Test):
             self.assert_identical(file["count"][...], np.arange(5000, dtype="<i4"))
 
     def test_h5repack_compresses_a_whole_file(self):
-        # Flag 1, optional: what Firn does not take stays as it was.
-        self.succeeds("h5repack", "-f", user_defined(ABS, 1e-3, flags=1), "in.h5", "out.h5")
-        with h5py.File(self.path("out.h5")) as file:
-            self.assert_filtered(file["group/u"])
-            self.assert_within(file["group/u"][...], self.data, 1e-3)
-            self.assert_filtered(file["chunked"])
-            self.assert_within(file["chunked"][...], self.data.astype(">f8"), 1e-3)
-            self.assert_identical(file["count"][...], np.arange(5000, dtype="<i4"))
+        for flags in (0, 1):  # mandatory, optional
+            with self.subTest(flags=flags):
+                self.succeeds("h5repack", "-f", user_defined(ABS, 1e-3, flags=flags), "in.h5",
+                              "out.h5")
+                with h5py.File(self.path("out.h5")) as file:
+                    self.assert_filtered(file["group/u"])
+                    self.assert_within(file["group/u"][...], self.data, 1e-3)
+                    self.assert_filtered(file["chunked"])
+                    self.assert_within(file["chunked"][...], self.data.astype(">f8"), 1e-3)
+                    self.assert_identical(file["count"][...], np.arange(5000, dtype="<i4"))
 
     def test_h5repack_takes_firn_away_and_changes_chunks(self):
         self.succeeds("h5repack", "-f", f"/group/u:{user_defined(ABS, 1e-3)}", "in.h5", "firn.h5")
@@ -87,9 +90,7 @@ class Hdf5ToolsTest(support.Hdf5Test):
         commands = [line.split(None, 1)[1] for line in printed.splitlines()
                     if line.startswith("h5repack")]
         self.assertEqual(len(commands), 1)
-        # The whole file: refused for the integers, as a filter that is not optional must be.
-        one = commands[0].replace("UD=", "/group/u:UD=")
-        self.succeeds(*shlex.split(one))
+        self.succeeds(*shlex.split(commands[0]))
         with h5py.File(self.path("out.h5")) as file:
             stored = file["group/u"]._filters[str(support.FILTER_ID)]
             self.assertEqual(stored[2:5], (ABS | SMALL << 8, *support.parameters(ABS, 1e-3)[2:]))
@@ -155,6 +156,23 @@ class NetcdfTest(support.Hdf5Test):
         with h5py.File(self.path("plain.nc")) as file:
             self.assertEqual(file["u"]._filters, {})
 
+    def test_nccopy_with_a_mask_of_moderate_size(self):
+        # nccopy writes every value and so does not set HDF5's fill value: the numbers name it.
+        self.data[self.data > 1e19] = -9999
+        with netCDF4.Dataset(self.path("mask.nc"), "w") as file:
+            for name, size in zip("zyx", self.data.shape):
+                file.createDimension(name, size)
+            file.createVariable("u", "f4", ("z", "y", "x"), fill_value=-9999)[:] = self.data
+        settings = json.loads(self.succeeds(support.FIRN, "h5", "params", "--abs", "0.3", "--fill",
+                                            "-9999", "--json"))
+        numbers = ",".join(map(str, [settings["filter_id"], *settings["parameters"]]))
+        self.succeeds("nccopy", "-F", f"u,{numbers}", "mask.nc", "out.nc")
+        with h5py.File(self.path("out.nc")) as file:
+            self.assert_filtered(file["u"])
+            decoded = file["u"][...]
+        self.assertTrue(((decoded == -9999) == (self.data == -9999)).all())
+        self.assert_within(decoded, self.data, 0.3)
+
     def test_a_netcdf_program_in_c(self):
         source = textwrap.dedent("""
             #include <netcdf.h>
@@ -208,6 +226,29 @@ class NetcdfTest(support.Hdf5Test):
 
 
 class CompilerTest(support.Hdf5Test):
+    OPTIONAL = textwrap.dedent("""
+        #include "firn/hdf5.h"
+        int main(void) {
+          static int numbers[64];
+          const hsize_t extents[1] = {64};
+          hid_t file = H5Fcreate("o.h5", H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+          hid_t space = H5Screate_simple(1, extents, NULL);
+          hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+          hid_t dataset;
+          int i, failed;
+          for (i = 0; i < 64; ++i) numbers[i] = i;
+          H5Pset_chunk(creation, 1, extents);
+          H5Pset_firn_optional(creation, firn_hdf5_abs(1e-3), FIRN_BALANCED);
+          dataset = H5Dcreate2(file, "n", H5T_NATIVE_INT, space, H5P_DEFAULT, creation,
+                               H5P_DEFAULT);
+          failed = H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers) < 0;
+          H5Dclose(dataset); H5Pclose(creation); H5Sclose(space);
+          return H5Fclose(file) < 0 || failed;
+        }
+        """)
+    # Like the one above, but the filter is mandatory.
+    MANDATORY = OPTIONAL.replace("H5Pset_firn_optional", "H5Pset_firn")
+
     SOURCE = textwrap.dedent("""
         #include <stdio.h>
         #include "firn/hdf5.h"
@@ -229,15 +270,30 @@ class CompilerTest(support.Hdf5Test):
         }
         """)
 
-    def test_the_header_in_c_and_cpp(self):
+    def compile(self, source, name="c.c", compiler=support.CC, standard="-std=c99"):
+        (self.directory / name).write_text(source)
         flags = self.succeeds("pkg-config", "--cflags", "--libs", "hdf5").split()
+        self.succeeds(compiler, standard, "-Wall", "-Wextra", "-Werror", "-o", "c", name,
+                      *support.INCLUDE_FLAGS, *flags)
+
+    def test_integers_where_the_filter_is_optional(self):
+        self.compile(self.OPTIONAL)
+        result = self.run_program(self.path("c"))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))  # HDF5 has nothing to print
+        with h5py.File(self.path("o.h5")) as file:
+            self.assert_identical(file["n"][...], np.arange(64, dtype="<i4"))
+
+    def test_integers_where_the_filter_is_not_optional(self):
+        self.compile(self.MANDATORY)
+        self.assertIn("Firn compresses 32-bit and 64-bit IEEE floating-point values; this dataset's "
+                      "type is not floating-point", self.fails(self.path("c")))
+
+    def test_the_header_in_c_and_cpp(self):
         expected = np.arange(30.0)[:, None] + 0.5 * np.arange(40.0)
         for compiler, name, standard in ((support.CC, "c.c", "-std=c99"),
                                          (support.CXX, "c.cpp", "-std=c++11")):
             with self.subTest(compiler=compiler):
-                (self.directory / name).write_text(self.SOURCE)
-                self.succeeds(compiler, standard, "-Wall", "-Wextra", "-Werror", "-o", "c", name,
-                              *support.INCLUDE_FLAGS, *flags)
+                self.compile(self.SOURCE, name, compiler, standard)
                 self.succeeds(self.path("c"))
                 with h5py.File(self.path("c.h5")) as file:
                     self.assert_filtered(file["u"])

@@ -124,6 +124,12 @@ TEST(Orders, PackAndUnpack) {
   EXPECT_TRUE(unpack_orders(0x02, 1, &orders));
 }
 
+TEST(Orders, FitWhereAnAxisHasMoreValuesThanDifferences) {
+  EXPECT_TRUE(orders_fit({0, 1, 2}, 3, {1, 2, 3}));
+  EXPECT_FALSE(orders_fit({1, 0, 0}, 3, {1, 2, 3}));
+  EXPECT_FALSE(orders_fit({0, 2, 0}, 3, {1, 2, 3}));
+}
+
 TEST(Orders, HistoryHasRoomForEveryChoice) {
   for (const std::array<std::size_t, kMaxRank>& extents :
        {std::array<std::size_t, kMaxRank>{5, 6, 7, 8}, {1, 1, 1, 9}, {9, 1, 1, 1}, {1, 5, 1, 5}}) {
@@ -131,6 +137,7 @@ TEST(Orders, HistoryHasRoomForEveryChoice) {
       for (int packed = 0; packed < 256; ++packed) {
         Orders orders{};
         if (!unpack_orders(static_cast<std::uint8_t>(packed), rank, &orders)) continue;
+        if (!orders_fit(orders, rank, extents)) continue;
         EXPECT_LE(lags_of(orders, rank, extents).history(), history_room(rank, extents));
       }
     }

@@ -194,6 +194,30 @@ TYPED_TEST(Difference, EveryTargetEstimatesTheSameCost) {
   }
 }
 
+TEST(ShortDifference, IsThatOf32BitsWhereItFits) {
+  for (const Lags& lags : all_lags()) {
+    if (lags.count > 3) continue;
+    const std::size_t history = lags.history();
+    std::vector<std::int16_t> codes(history + kCount, 0);
+    Random random(5);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      codes[history + i] = static_cast<std::int16_t>(random.around(4095));
+    }
+    const std::vector<std::int32_t> wide_codes(codes.begin(), codes.end());
+    std::vector<std::int32_t> expected(kCount);
+    const auto& wide = kernels<std::int32_t>(simd::Target::reference);
+    wide.difference(wide_codes.data() + history, kCount, lags, expected.data());
+    for (const simd::Target target : simd::available_targets()) {
+      const auto& narrow = kernels<std::int16_t>(target);
+      std::vector<std::int16_t> residuals(kCount);
+      narrow.difference(codes.data() + history, kCount, lags, residuals.data());
+      ASSERT_EQ(std::vector<std::int32_t>(residuals.begin(), residuals.end()), expected)
+          << simd::name_of(target) << " " << text_of(lags);
+      ASSERT_EQ(narrow.cost(residuals.data(), kCount), wide.cost(expected.data(), kCount));
+    }
+  }
+}
+
 TEST(Lags, StayAscendingAndSumToTheHistory) {
   Lags lags;
   for (const std::size_t value : {64u, 1u, 4096u, 1u}) lags.add(value);

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Installs the package from the source tree into a virtual environment and runs its tests there.
 
-    run_in_venv.py SOURCE WORK [--expect-hdf5-plugin] [PYTEST ARGUMENTS]
+    run_in_venv.py SOURCE WORK [NAME=VALUE ...] [ARGUMENTS OF PYTEST]
 
-WORK is kept: a second run rebuilds only what has changed. Needs the standard library and PyPI.
+NAME=VALUE are CMake's. WORK is kept: a second run rebuilds only what has changed. Needs the standard
+library and PyPI.
 """
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import venv
@@ -16,9 +18,10 @@ import venv
 def main():
     source, work, *arguments = sys.argv[1:]
     source, work = pathlib.Path(source).resolve(), pathlib.Path(work).resolve()
+    definitions = [text for text in arguments if re.match("[A-Z_0-9]+=", text)]
+    arguments = [text for text in arguments if text not in definitions]
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    if "--expect-hdf5-plugin" in arguments:
-        arguments.remove("--expect-hdf5-plugin")
+    if "FIRN_WITH_HDF5=ON" in definitions:
         environment["FIRN_EXPECT_HDF5_PLUGIN"] = "1"
     # Not what a surrounding environment has installed.
     environment.pop("PYTHONPATH", None)
@@ -35,10 +38,11 @@ def main():
 
     tests = source / "tests" / "python"
     run("-m", "pip", "install", "--quiet", "-r", tests / "requirements.txt")
-    # With a build directory that stays; otherwise what `pip install .` does.
+    # What `pip install .` does, but in a build directory and with build tools that stay.
+    settings = [f"build-dir={work / 'build'}", *(f"cmake.define.{text}" for text in definitions)]
     run(
-        "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", source,
-        "-C", f"build-dir={work / 'build'}",
+        "-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps",
+        "--no-build-isolation", source, *(f"-C{setting}" for setting in settings),
     )
     run("-m", "pytest", "-q", "-p", "no:cacheprovider", tests, *arguments)
 

@@ -57,18 +57,25 @@ def test_pages(page, sample_files, request):
     assert ran > 0
 
 
-MODULES = ["firn", "firn._api", "firn._files", "firn._errors"]
+MODULES = ["firn", "firn._api", "firn._files", "firn._streams", "firn._errors"]
 CODECS = ["firn.numcodecs", "firn.zarr"]
+HDF5 = ["firn._hdf5", "firn.h5py"]
 
 
-@pytest.mark.parametrize("name", MODULES + CODECS + ["firn._hdf5"])
+@pytest.mark.parametrize("name", MODULES + CODECS + HDF5)
 def test_docstrings(name, in_tmp, request):
     if name in CODECS:
         pytest.importorskip(name.split(".")[1])
-    if name == "firn._hdf5":
+    if name in HDF5:
         request.getfixturevalue("need_hdf5")
     module = importlib.import_module(name)
     result = doctest.testmod(
         module, extraglobs={"firn": firn, "np": np}, optionflags=doctest.ELLIPSIS
     )
     assert result.failed == 0 and result.attempted > 0
+
+
+def test_every_public_name_has_a_docstring():
+    for name in firn.__all__:
+        thing = getattr(firn, name)
+        assert name.startswith("simd") or name == "version" or thing.__doc__, name

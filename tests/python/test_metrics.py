@@ -23,14 +23,14 @@ def test_pointwise_measures(shape, dtype):
     x, e = original.astype(float), decoded.astype(float) - original.astype(float)
     span = x.max() - x.min()
     rmse = np.sqrt(np.mean(e**2))
-    assert measured["count"] == x.size and measured["excluded"] == 0
-    assert measured["max_abs_error"] == np.abs(e).max()
-    assert measured["max_range_relative_error"] == pytest.approx(np.abs(e).max() / span)
-    assert measured["max_pointwise_relative_error"] == pytest.approx(np.max(np.abs(e) / np.abs(x)))
-    assert measured["rmse"] == pytest.approx(rmse)
-    assert measured["nrmse"] == pytest.approx(rmse / span)
-    assert measured["psnr_db"] == pytest.approx(20 * np.log10(span / rmse))
-    assert measured["mean_error"] == pytest.approx(e.mean(), abs=1e-15)
+    assert measured.count == x.size and measured.excluded == 0
+    assert measured.max_abs_error == np.abs(e).max()
+    assert measured.max_range_relative_error == pytest.approx(np.abs(e).max() / span)
+    assert measured.max_pointwise_relative_error == pytest.approx(np.max(np.abs(e) / np.abs(x)))
+    assert measured.rmse == pytest.approx(rmse)
+    assert measured.nrmse == pytest.approx(rmse / span)
+    assert measured.psnr_db == pytest.approx(20 * np.log10(span / rmse))
+    assert measured.mean_error == pytest.approx(e.mean(), abs=1e-15)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -42,7 +42,7 @@ def test_autocorrelation(shape):
     e = e - e.mean()
     expected = [np.sum(e[:-lag] * e[lag:]) / np.sum(e * e) for lag in range(1, 21)]
     measured = firn.metrics(original, decoded, lags=20)
-    assert measured["error_autocorrelation"] == pytest.approx(expected, abs=1e-10)
+    assert measured.error_autocorrelation == pytest.approx(expected, abs=1e-10)
 
 
 def test_histogram():
@@ -52,9 +52,9 @@ def test_histogram():
     measured = firn.metrics(original, decoded, histogram_bins=33)
     expected, _ = np.histogram(e, bins=33, range=(-limit, limit))
     # A value on a border may fall to either side.
-    assert measured["histogram_limit"] == limit
-    assert np.abs(measured["error_histogram"].astype(int) - expected).max() <= 1
-    assert measured["error_histogram"].sum() == e.size
+    assert measured.histogram_limit == limit
+    assert np.abs(measured.error_histogram.astype(int) - expected).max() <= 1
+    assert measured.error_histogram.sum() == e.size
 
 
 @pytest.mark.parametrize("shape", SHAPES + [(1, 40), (40, 1, 2)])
@@ -67,10 +67,10 @@ def test_gradient(shape):
 
     difference = np.sqrt(np.sum((gradient(decoded) - gradient(original)) ** 2, axis=0))
     length = np.sqrt(np.sum(gradient(original) ** 2, axis=0))
-    measured = firn.metrics(original, decoded)["gradient"]
-    assert measured["max_error"] == pytest.approx(difference.max())
-    assert measured["rmse"] == pytest.approx(np.sqrt(np.mean(difference**2)))
-    assert measured["relative_rmse"] == pytest.approx(
+    measured = firn.metrics(original, decoded).gradient
+    assert measured.max_error == pytest.approx(difference.max())
+    assert measured.rmse == pytest.approx(np.sqrt(np.mean(difference**2)))
+    assert measured.relative_rmse == pytest.approx(
         np.sqrt(np.mean(difference**2) / np.mean(length**2))
     )
 
@@ -87,24 +87,24 @@ def shell_power(field, shells):
 @pytest.mark.parametrize("shape", [(4096,), (5001,), (61, 80), (64, 64), (20, 21, 22)])
 def test_spectrum(shape):
     original, decoded = pair_of(shape)
-    measured = firn.metrics(original, decoded)["spectrum"]
+    measured = firn.metrics(original, decoded).spectrum
     shells = min(max(shape) // 2, 512)
-    assert len(measured["original"]) == shells and measured["box"] == shape
+    assert len(measured.original) == shells and measured.box == shape
     expected = shell_power(original, shells), shell_power(decoded, shells)
-    assert measured["original"] == pytest.approx(expected[0], rel=1e-6)
-    assert measured["decoded"] == pytest.approx(expected[1], rel=1e-6)
+    assert measured.original == pytest.approx(expected[0], rel=1e-6)
+    assert measured.decoded == pytest.approx(expected[1], rel=1e-6)
     errors = np.abs(expected[1] / expected[0] - 1)
-    assert measured["max_relative_error"] == pytest.approx(errors.max(), rel=1e-5)
-    assert measured["max_relative_error_low_half"] == pytest.approx(
+    assert measured.max_relative_error == pytest.approx(errors.max(), rel=1e-5)
+    assert measured.max_relative_error_low_half == pytest.approx(
         errors[: (shells + 1) // 2].max(), rel=1e-5
     )
 
 
 def test_spectrum_of_a_series_is_the_mean():
     original, decoded = pair_of((3, 12, 14, 16))
-    measured = firn.metrics(original, decoded)["spectrum"]
+    measured = firn.metrics(original, decoded).spectrum
     expected = np.mean([shell_power(frame, 8) for frame in original], axis=0)
-    assert measured["original"] == pytest.approx(expected, rel=1e-6)
+    assert measured.original == pytest.approx(expected, rel=1e-6)
 
 
 def window_means(field, size=7):
@@ -129,7 +129,7 @@ def ssim_by_definition(x, y):
 def test_ssim(shape):
     original, decoded = pair_of(shape)
     decoded = decoded + 3 * (decoded - original)
-    measured = firn.metrics(original, decoded)["ssim"]
+    measured = firn.metrics(original, decoded).ssim
     assert measured == pytest.approx(ssim_by_definition(original, decoded), abs=1e-9)
 
 
@@ -141,15 +141,15 @@ def test_ssim_is_scikit_images(shape):
     expected = metrics.structural_similarity(
         original, decoded, data_range=original.max() - original.min()
     )
-    assert firn.metrics(original, decoded)["ssim"] == pytest.approx(expected, abs=1e-9)
+    assert firn.metrics(original, decoded).ssim == pytest.approx(expected, abs=1e-9)
 
 
 def test_ssim_of_a_series_is_the_mean():
     original, decoded = pair_of((3, 12, 14, 16))
     for frame in original:  # all of the series' range, so that each frame's is the same
         frame[0, 0, :2] = original.min(), original.max()
-    frames = [firn.metrics(x, y)["ssim"] for x, y in zip(original, decoded)]
-    assert firn.metrics(original, decoded)["ssim"] == pytest.approx(np.mean(frames))
+    frames = [firn.metrics(x, y).ssim for x, y in zip(original, decoded)]
+    assert firn.metrics(original, decoded).ssim == pytest.approx(np.mean(frames))
 
 
 def test_fill_values_are_left_out():
@@ -158,9 +158,9 @@ def test_fill_values_are_left_out():
     for array in (original, decoded):
         array[20:] = 1e20
     measured = firn.metrics(original, decoded, fill=1e20)
-    assert measured["excluded"] == 1000
+    assert measured.excluded == 1000
     for name in ("rmse", "max_abs_error", "psnr_db", "ssim"):
-        assert measured[name] == pytest.approx(clean[name])
+        assert getattr(measured, name) == pytest.approx(getattr(clean, name))
 
 
 def test_streams_are_decoded_and_their_fill_is_known():
@@ -168,10 +168,10 @@ def test_streams_are_decoded_and_their_fill_is_known():
     original[20:] = 1e20
     stream = firn.compress(original, abs=1e-2, fill=1e20)
     measured = firn.metrics(original, stream)
-    assert measured["excluded"] == 1000 and measured["excluded_different"] == 0
-    assert measured["max_abs_error"] <= 1e-2
+    assert measured.excluded == 1000 and measured.excluded_different == 0
+    assert measured.max_abs_error <= 1e-2
     decoded = firn.decompress(stream)
-    assert measured["rmse"] == firn.metrics(original, decoded, fill=1e20)["rmse"]
+    assert measured.rmse == firn.metrics(original, decoded, fill=1e20).rmse
 
 
 def test_strides_and_threads_change_nothing():
@@ -181,15 +181,15 @@ def test_strides_and_threads_change_nothing():
         np.asfortranarray(original), decoded[:, ::-1].copy()[:, ::-1], threads=3
     )
     for name in ("rmse", "mean_error", "ssim"):
-        assert first[name] == second[name]
-    assert np.array_equal(first["spectrum"]["decoded"], second["spectrum"]["decoded"])
+        assert getattr(first, name) == getattr(second, name)
+    assert np.array_equal(first.spectrum.decoded, second.spectrum.decoded)
 
 
 def test_parts_can_be_left_out():
     original, decoded = pair_of((30, 30))
     measured = firn.metrics(original, decoded, ssim=False, gradient=False, spectrum=False, lags=0)
-    assert measured["ssim"] is measured["gradient"] is measured["spectrum"] is None
-    assert len(measured["error_autocorrelation"]) == 0
+    assert measured.ssim is measured.gradient is measured.spectrum is None
+    assert len(measured.error_autocorrelation) == 0
 
 
 def test_arrays_that_differ_are_refused():

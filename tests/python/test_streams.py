@@ -2,12 +2,13 @@
 
 import multiprocessing
 import pickle
+import re
 
 import numpy as np
 import pytest
 
 import firn
-from conftest import smooth_field
+from conftest import REPOSITORY, smooth_field
 
 
 def test_exactly_one_bound_is_needed():
@@ -23,6 +24,8 @@ def test_exactly_one_bound_is_needed():
     [
         ({"abs": -1}, "bound"),
         ({"abs": float("nan")}, "bound"),
+        ({"abs": float("inf")}, "bound"),
+        ({"rel": 0}, "bound"),
         ({"abs": 1, "preset": "tiny"}, "fast, balanced, small"),
         ({"abs": 1, "pipeline": "zip"}, "lorenzo"),
         ({"abs": 1, "chunk": (4,)}, "rank"),
@@ -56,6 +59,17 @@ def test_damaged_streams_raise_what_is_wrong():
         firn.decompress(b"")
     with pytest.raises(TypeError):
         firn.decompress("text")
+
+
+def test_every_error_of_the_library_has_its_exception():
+    header = (REPOSITORY / "include" / "firn" / "firn.hpp").read_text()
+    body = re.search(r"enum class ErrorCode : int {(.*?)};", header, re.S).group(1)
+    codes = {name: int(code) for name, code in re.findall(r"(\w+) = (\d+),", body)}
+    del codes["ok"]
+    assert {code.name.lower(): code.value for code in firn.ErrorCode} == codes
+    for code in firn.ErrorCode:
+        error = firn._errors.error_of(code, "why")
+        assert error.code is code and str(error) == "why" and isinstance(error, firn.Error)
 
 
 def test_errors_can_be_pickled():

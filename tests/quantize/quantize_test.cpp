@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -349,6 +350,105 @@ TYPED_TEST(ValueRangeKernel, FindsTheExtremesOfWhatCounts) {
           }
         }
       }
+    }
+  }
+}
+
+TYPED_TEST(ValueRangeKernel, ReadsLongRowsToTheEnd) {
+  using T = TypeParam;
+  for (const simd::Target target : simd::available_targets()) {
+    for (const std::size_t count : {8191u, 8192u, 8193u, 16389u}) {
+      std::vector<T> values(count, T(3));
+      for (std::size_t i = 0; i < count; i += 61) {
+        values[i] = 5;
+        T low = 3, high = 3;
+        range_kernels<T>(target).widen(values.data(), count, T(0), &low, &high);
+        ASSERT_EQ(high, T(5)) << simd::name_of(target) << " " << count << " at " << i;
+        values[i] = 3;
+      }
+    }
+  }
+}
+
+TYPED_TEST(Quantize, LongRowsAreQuantisedToTheEnd) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  const Scale<T> scale(T(0.5), 10);
+  Random random(21);
+  for (const std::size_t count : {8191u, 8192u, 8193u, 16389u}) {
+    std::vector<T> values(count);
+    for (T& value : values) value = static_cast<T>(random.around(100000)) / 16;
+    expect_same_outcome<T, Q>(values, scale, 3);
+    if (this->HasFatalFailure()) return;
+  }
+}
+
+template <class T>
+class ShortCodes : public ::testing::Test {
+ protected:
+  // The outcome and codes of every target are those of 32-bit codes, cut to where they are short.
+  void expect_as_wide(const std::vector<T>& values, const Scale<T>& scale, std::int32_t base) {
+    std::vector<std::int32_t> wide(values.size());
+    RowOutcome<T> wanted = kernels<T, std::int32_t>(simd::Target::reference)
+                               .quantize(values.data(), values.size(), scale, base, wide.data());
+    for (const std::int32_t code : wide) wanted.within &= std::abs(code) <= kShortLimit;
+    for (const simd::Target target : simd::available_targets()) {
+      SCOPED_TRACE(simd::name_of(target));
+      std::vector<std::int16_t> codes(values.size());
+      const RowOutcome<T> outcome = short_kernels<T>(target).quantize(values.data(), values.size(),
+                                                                      scale, base, codes.data());
+      ASSERT_EQ(outcome.within, wanted.within);
+      if (!wanted.within) continue;
+      ASSERT_EQ(bits_of(outcome.max_error), bits_of(wanted.max_error));
+      ASSERT_EQ(std::vector<std::int32_t>(codes.begin(), codes.end()), wide);
+    }
+  }
+};
+TYPED_TEST_SUITE(ShortCodes, ValueTypes);
+
+TYPED_TEST(ShortCodes, AreThoseOf32Bits) {
+  using T = TypeParam;
+  for (const Scale<T>& scale : scales<T>()) {
+    SCOPED_TRACE(::testing::Message() << "bound " << scale.bound << " step " << scale.step);
+    for (const std::int32_t base : {0, -4000, 4096, 1 << 20, -(1 << 29), 1 << 29}) {
+      std::vector<T> good;
+      std::vector<T> row(37, static_cast<T>(base) * scale.step);
+      std::size_t position = 0;
+      for (const T value : adversarial_values(scale, 13)) {
+        std::int32_t q = 0;
+        T error = 0;
+        if (quantize_value<T, std::int32_t>(value, scale, &q, &error) &&
+            std::abs(static_cast<std::int64_t>(q) - base) <= kShortLimit) {
+          good.push_back(value);
+        }
+        // Alone among values that are well.
+        const T before = row[position % row.size()];
+        row[position % row.size()] = value;
+        this->expect_as_wide(row, scale, base);
+        if (this->HasFatalFailure()) return;
+        row[position++ % row.size()] = before;
+      }
+      this->expect_as_wide(good, scale, base);
+      if (this->HasFatalFailure()) return;
+    }
+  }
+}
+
+TYPED_TEST(ShortCodes, OfLongRowsReachTheEnd) {
+  using T = TypeParam;
+  const Scale<T> scale(T(0.5), 10);
+  Random random(22);
+  for (const std::size_t count : {8191u, 8192u, 8193u, 16389u}) {
+    std::vector<T> values(count);
+    for (T& value : values) value = static_cast<T>(random.around(60000)) / 16;
+    this->expect_as_wide(values, scale, 3);
+    if (this->HasFatalFailure()) return;
+    for (std::size_t i = 0; i < count; i += 997) {
+      const T before = values[i];
+      values[i] = std::numeric_limits<T>::quiet_NaN();
+      this->expect_as_wide(values, scale, 3);
+      if (this->HasFatalFailure()) return;
+      values[i] = before;
     }
   }
 }

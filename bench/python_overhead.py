@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Speed of the Python package beside the C++ interface on an array of 64 MB, call by call.
 
-    compare_speed.py PATH/TO/cpp_api_speed [--rounds 15]
+    cmake -B build/bench -DFIRN_BUILD_BENCHMARKS=ON && cmake --build build/bench -t cpp_api_speed
+    python bench/python_overhead.py build/bench/bench/cpp_api_speed [--rounds 15]
 
 Calls alternate between the two, in processes that both stay, on one thread; times are processor
-times, the best of all rounds. A ratio of 1 means that Python adds nothing. Build the C++ side with -DFIRN_BUILD_PYTHON=ON
--DFIRN_BUILD_BENCHMARKS=ON.
+times, the best of all rounds. A ratio of 1 means that Python adds nothing.
 """
 
 import argparse

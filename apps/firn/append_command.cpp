@@ -1,0 +1,75 @@
+// firn append STREAM INPUT
+#include <fmt/format.h>
+
+#include <cstring>
+#include <firn/stream.hpp>
+#include <memory>
+
+#include "commands.hpp"
+#include "failure.hpp"
+#include "field_description.hpp"
+#include "input_files.hpp"
+#include "numbers.hpp"
+#include "output_file.hpp"
+#include "report.hpp"
+#include "shared_options.hpp"
+
+namespace firn_cli {
+namespace {
+
+struct AppendCommand {
+  FieldOptions field;
+  CompressionOptions compression;
+  ThreadOption threads;
+  std::string stream;
+  std::string input;
+
+  void run() const {
+    if (stream == kStandardStream) {
+      fail(ExitCode::usage, "STREAM is a file that is added to; it cannot be standard input");
+    }
+    const InputBytes existing = InputBytes::open(stream);
+    const firn::Info before = value_or_fail(firn::inspect(existing.bytes()), stream);
+    const Field added = open_field(input, field.request());
+    firn::Options options = compression.options(before.bound, added.view.type);
+    if (!options.fill) options.fill = before.fill;
+    auto writer = value_or_fail(
+        firn::StreamWriter::append_to(existing.bytes(), options, {threads.threads(), {}}), stream);
+    value_or_fail(writer.push(added.view), added.name);
+    value_or_fail(writer.finish(), stream);
+
+    OutputFile file(stream, true);
+    const auto kept = existing.bytes().first(static_cast<std::size_t>(writer.append_offset()));
+    const auto ready = writer.ready();
+    const auto out = file.map(kept.size() + ready.size());
+    std::memcpy(out.data(), kept.data(), kept.size());
+    std::memcpy(out.data() + kept.size(), ready.data(), ready.size());
+    file.commit();
+    fmt::print("{}: {} steps and {} more, {} and {} more\n", stream, before.shape.extents[0],
+               writer.steps(), format_bytes(kept.size()), format_bytes(ready.size()));
+  }
+};
+
+}  // namespace
+
+void add_append_command(CLI::App& program) {
+  CLI::App* command =
+      program.add_subcommand("append", "Add further steps along the slowest axis to a stream");
+  const auto state = std::make_shared<AppendCommand>();
+  command->add_option("STREAM", state->stream, "The stream that grows")->required()->type_name("");
+  command
+      ->add_option("INPUT", state->input,
+                   "The further steps: raw, .npy, or - for standard input, with the\n"
+                   "stream's type and extents except along the slowest axis")
+      ->required()
+      ->type_name("");
+  state->field.add_to(*command);
+  state->compression.add_to(*command);
+  state->threads.add_to(*command);
+  command->footer(
+      "Without a bound, the one that the stream was made with. rel is relative to the range of\n"
+      "the added steps. Example: firn append u.firn u_next_10x125x125.f32");
+  command->callback([state] { state->run(); });
+}
+
+}  // namespace firn_cli

@@ -1,0 +1,222 @@
+"""Streams as steps are made and as bytes arrive: the steps of a simulation, a pipe, a socket."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from builtins import open as open_file
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, Union
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import _core
+from ._arrays import AnyArray, as_input
+from ._errors import InvalidArgument, Truncated
+from ._options import Options, make_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+# A path, or a file that is open for bytes.
+File = Union[str, os.PathLike[str], BinaryIO]
+
+_READ_BYTES = 1 << 20
+
+
+class StreamWriter:
+    """Writes an array step by step along its first axis, without holding all of it.
+
+    Parameters
+    ----------
+    file
+        A path, or an object with write(), which takes the bytes in their order.
+    mode
+        "w" begins a new file, "x" only where there is none, "a" continues the array that a file
+        holds (or begins one).
+    threads
+        0: all cores.
+    **options
+        Those of firn.compress. Every few steps become a part of the stream, and `rel` and `psnr`
+        hold in each part by itself; `ratio` is kept on the average.
+
+    The type and the shape of a step are the first one's. What has been flushed can be read by
+    others, also when this program never comes to close(). firn.open and all else read such files
+    as one array.
+
+    Examples
+    --------
+    >>> with firn.StreamWriter("run.firn", abs=1e-3) as writer:
+    ...     for time in range(100):
+    ...         writer.append(np.sin(np.arange(600.0).reshape(20, 30) + time))
+    >>> firn.open("run.firn").shape
+    (100, 20, 30)
+    >>> with firn.StreamWriter("run.firn", mode="a", abs=1e-3) as writer:
+    ...     writer.extend(np.zeros((5, 20, 30)))
+    >>> firn.open("run.firn").shape
+    (105, 20, 30)
+    """
+
+    def __init__(
+        self, file: File, *, mode: str = "w", threads: int = 0, **options: Unpack[Options]
+    ) -> None:
+        if mode not in ("w", "x", "a"):
+            raise InvalidArgument(f'no mode "{mode}"; there are w, x and a')
+        self._options = make_options(**options)
+        self._threads = threads
+        self._writer: _core.StreamWriter | None = None
+        self._owns_file = isinstance(file, (str, os.PathLike))
+        if isinstance(file, (str, os.PathLike)):
+            exists = os.path.exists(file) and os.path.getsize(file) > 0
+            self._file: Any = open_file(file, "r+b" if mode == "a" and exists else f"{mode}b")
+            try:
+                if mode == "a" and exists:
+                    self._continue()
+            except BaseException:
+                self._file.close()
+                raise
+        elif mode == "a":
+            raise InvalidArgument("only a file that is given by its path can be continued")
+        else:
+            self._file = file
+
+    def _continue(self) -> None:
+        with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as existing:
+            self._writer = _core.StreamWriter.append_to(existing, self._options, self._threads)
+        self._file.seek(self._writer.append_offset)
+
+    def append(self, step: ArrayLike) -> None:
+        """Write one step."""
+        self.extend(np.asarray(step)[np.newaxis])
+
+    def extend(self, steps: ArrayLike) -> None:
+        """Write the steps that lie along an array's first axis."""
+        file = self._open_file()
+        array = as_input(steps)
+        if self._writer is None:
+            self._writer = _core.StreamWriter(
+                array.dtype.name, array.shape[1:], self._options, self._threads
+            )
+        file.write(self._writer.push(array))
+
+    def flush(self) -> None:
+        """Make everything that was written readable for others."""
+        file = self._open_file()
+        if self._writer is not None:
+            file.write(self._writer.flush())
+        file.flush()
+
+    def close(self) -> None:
+        """Write what is left. A file that was passed in stays open."""
+        if self._file is None:
+            return
+        file, self._file = self._file, None
+        try:
+            if self._writer is not None:
+                file.write(self._writer.finish())
+            file.flush()
+            if self._owns_file:
+                file.truncate()  # where a longer directory stood
+        finally:
+            if self._owns_file:
+                file.close()
+
+    def _open_file(self) -> Any:
+        if self._file is None:
+            raise ValueError("the writer is closed")
+        return self._file
+
+    def __enter__(self) -> StreamWriter:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class StreamReader:
+    """Reads an array step by step along its first axis, as its bytes arrive.
+
+    `file` is a path or an object with read(), such as a pipe or a socket's makefile("rb"); it need
+    not know where it ends, nor be able to seek. To read parts of a file in any order, firn.open
+    is the right way.
+
+    Examples
+    --------
+    >>> about = firn.save("v.firn", np.arange(24.0).reshape(4, 2, 3), lossless=True)
+    >>> with firn.StreamReader("v.firn") as reader:
+    ...     print(reader.dtype, reader.step_shape)
+    ...     for step in reader:
+    ...         print(step.sum())
+    float64 (2, 3)
+    15.0
+    51.0
+    87.0
+    123.0
+    """
+
+    def __init__(self, file: File, *, threads: int = 0) -> None:
+        self._threads = threads
+        self._reader = _core.StreamReader()
+        self._owns_file = isinstance(file, (str, os.PathLike))
+        self._file: Any = (
+            open_file(file, "rb") if isinstance(file, (str, os.PathLike)) else file
+        )
+        # What is there, rather than waiting for more.
+        self._read_some = getattr(self._file, "read1", self._file.read)
+        try:
+            while (about := self._reader.about()) is None:
+                if not self._feed():
+                    raise Truncated("the stream ends before its header does")
+        except BaseException:
+            self.close()
+            raise
+        self._dtype, self._step_shape = np.dtype(about[0]), about[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._dtype
+
+    @property
+    def step_shape(self) -> tuple[int, ...]:
+        return self._step_shape
+
+    def read(self, count: int | None = None) -> AnyArray:
+        """The next `count` steps, or all that are left; fewer only where the array ends."""
+        if count is None:
+            step_bytes = int(np.prod(self._step_shape, dtype=np.int64)) * self._dtype.itemsize
+            some = max(1, _READ_BYTES // max(step_bytes, 1))
+            pieces = [self.read(some)]
+            while len(pieces[-1]) == some:
+                pieces.append(self.read(some))
+            return np.concatenate(pieces)
+        steps = np.empty((count, *self._step_shape), self._dtype)
+        done = 0
+        while done < count:
+            done += self._reader.read(steps[done:], self._threads)
+            if done < count and not self._feed():
+                if not self._reader.at_boundary():
+                    raise Truncated("the stream ends before all of its chunks have arrived")
+                break
+        return steps[:done]
+
+    def _feed(self) -> bool:
+        data = self._read_some(_READ_BYTES)
+        if data:
+            self._reader.feed(data)
+        return bool(data)
+
+    def __iter__(self) -> Iterator[Any]:
+        while len(step := self.read(1)):
+            yield step[0]
+
+    def close(self) -> None:
+        """Close the file, if it was given by its path."""
+        if self._owns_file:
+            self._file.close()
+
+    def __enter__(self) -> StreamReader:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

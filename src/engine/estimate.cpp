@@ -1,0 +1,123 @@
+#include "engine/estimate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/rate.hpp"
+
+namespace firn::engine {
+namespace {
+
+constexpr std::uint64_t kShare = 100, kLeastValues = 65536;
+
+struct Sums {
+  double squares = 0;
+  std::uint64_t count = 0;
+};
+
+// Encodes one region and decodes it again; adds the squares of its errors.
+template <class T>
+bool measure(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
+             const plan::Plan& plan, const Region& region, pipelines::Workspace& workspace,
+             std::vector<T>& decoded, Sums& sums) {
+  const Box<const T> box(static_cast<const T*>(array.data), strides, region);
+  std::uint8_t* payload =
+      workspace.output.reserve(pipelines::payload_capacity(box.count(), array.type));
+  const auto encoded = pipelines::encode<T>(box, plan.parameters, workspace, payload);
+  decoded.resize(box.count());
+  Region whole;
+  whole.shape = region.shape;
+  if (!pipelines::decode<T>(encoded.pipeline, {payload, encoded.size}, plan.parameters,
+                            Box<T>(decoded.data(), contiguous_strides(region.shape), whole),
+                            workspace)) {
+    return false;
+  }
+  return box.for_each_row([&](const T* row, std::size_t offset) {
+    for (std::size_t i = 0; i < box.row_length(); ++i) {
+      const T value = row[static_cast<std::int64_t>(i) * box.row_stride()];
+      if (!std::isfinite(value) ||
+          (plan.parameters.fill && value == static_cast<T>(*plan.parameters.fill))) {
+        continue;
+      }
+      const double error = static_cast<double>(decoded[offset + i]) - static_cast<double>(value);
+      sums.squares += error * error;
+      ++sums.count;
+    }
+    return true;
+  });
+}
+
+// Maximum less minimum of short runs of values all over the array: extremes lie anywhere, and a few
+// boxes miss them.
+template <class T>
+double sampled_range(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
+                     std::optional<double> fill) {
+  constexpr std::uint64_t kRun = 16, kLeastRuns = 4096;
+  const std::uint64_t count = array.shape.count();
+  const std::uint64_t runs = std::max(std::min(kLeastRuns, count / kRun), count / kShare / kRun);
+  T low = std::numeric_limits<T>::infinity(), high = -low;
+  for (std::uint64_t run = 0; run < std::max<std::uint64_t>(runs, 1); ++run) {
+    const std::uint64_t begin = spread(run, count);
+    for (std::uint64_t i = begin; i < std::min(begin + kRun, count); ++i) {
+      std::int64_t offset = 0;
+      std::uint64_t index = i;
+      for (int k = array.shape.rank - 1; k >= 0; --k) {
+        offset += static_cast<std::int64_t>(index % array.shape.extents[k]) * strides[k];
+        index /= array.shape.extents[k];
+      }
+      const T value = static_cast<const T*>(array.data)[offset];
+      if (!std::isfinite(value) || (fill && value == static_cast<T>(*fill))) continue;
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+  }
+  return low <= high ? static_cast<double>(high) - static_cast<double>(low) : 0;
+}
+
+}  // namespace
+
+Result<Estimate> estimate(const ArrayView& array, const Options& options,
+                          pipelines::Workers& workers) {
+  auto plan = plan::check_options(array.type, array.shape, options);
+  if (!plan) return plan.error();
+  if (options.bound.kind != BoundKind::abs && options.bound.kind != BoundKind::rel) {
+    return Error{ErrorCode::unsupported, "estimates are made for abs and rel bounds"};
+  }
+  const std::uint64_t count = array.shape.count();
+  if (count == 0 || array.data == nullptr) {
+    return Error{ErrorCode::invalid_argument, "the array has no values to look at"};
+  }
+  const auto regions =
+      sample_regions(array.shape, plan->header.chunk, std::max(kLeastValues, count / kShare));
+  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
+  Estimate result;
+  for (const Region& region : regions) result.sampled_values += region.shape.count();
+  const double range = array.type == Type::f32
+                           ? sampled_range<float>(array, strides, plan->parameters.fill)
+                           : sampled_range<double>(array, strides, plan->parameters.fill);
+  result.bound = options.bound;
+  result.bound_abs = options.bound.value * (options.bound.kind == BoundKind::rel ? range : 1);
+  plan = plan_for_bound(array, options, range > 0 ? result.bound_abs : 0, workers);
+  if (!plan) return plan.error();
+
+  double bytes = static_cast<double>(encoded_bytes(array, *plan, regions, workers));
+  if (regions[0].shape.count() < plan->header.chunk.count()) bytes /= kBoxOverhead;
+  result.ratio = static_cast<double>(result.sampled_values * size_of(array.type)) / bytes;
+  Sums sums;
+  std::vector<float> floats;
+  std::vector<double> doubles;
+  for (const Region& region : regions) {
+    pipelines::Workspace& workspace = workers.workspace(0);
+    const bool decoded = array.type == Type::f32
+                             ? measure(array, strides, *plan, region, workspace, floats, sums)
+                             : measure(array, strides, *plan, region, workspace, doubles, sums);
+    if (!decoded) return Error{ErrorCode::corrupt, "a sample could not be decoded again"};
+  }
+  const double mean = sums.count == 0 ? 0 : sums.squares / static_cast<double>(sums.count);
+  result.psnr_db = mean == 0 || !(range > 0) ? std::numeric_limits<double>::infinity()
+                                             : 10 * std::log10(range * range / mean);
+  return result;
+}
+
+}  // namespace firn::engine

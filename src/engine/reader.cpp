@@ -1,0 +1,122 @@
+#include "engine/reader.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace firn::engine {
+
+Status Reader::open(std::span<const std::uint8_t> bytes) {
+  bytes_ = bytes;
+  series_.parts.clear();
+  series_.ragged = false;
+  if (!container::ends_in_directory(bytes)) {
+    if (const Status status = stream_.open(bytes); !status) return status;
+    header_ = stream_.header;
+    if (stream_.records.end == 0 || stream_.records.end == bytes.size()) return std::monostate{};
+  }
+  series_ = container::find_parts(bytes);
+  // Not a series: what follows the stream, if anything, is not ours.
+  if (series_.parts.size() <= 1 && !series_.ragged) {
+    series_.parts.clear();
+    if (const Status status = stream_.open(bytes); !status) return status;
+    header_ = stream_.header;
+    return std::monostate{};
+  }
+  if (series_.parts.empty()) {
+    series_.ragged = false;
+    const Status status = stream_.open(bytes);
+    if (status) header_ = stream_.header;
+    return status;
+  }
+  if (const Status status = open_part(series_.parts[0]); !status) return status;
+  header_ = stream_.header;
+  header_.shape.extents[0] = 0;
+  for (const container::Part& part : series_.parts) header_.shape.extents[0] += part.extent;
+  return check_shapes(header_.type, header_.shape, header_.shape, ~std::uint64_t{0});
+}
+
+Status Reader::open_part(const container::Part& part) {
+  const std::size_t number = static_cast<std::size_t>(&part - series_.parts.data());
+  const auto named = [&](ErrorCode code, const std::string& message) {
+    return Error{code, "part " + std::to_string(number) + " of " +
+                           std::to_string(series_.parts.size()) + ": " + message};
+  };
+  if (const Status status = stream_.open(bytes_.subspan(part.offset, part.size)); !status) {
+    return named(status.error().code, status.error().message);
+  }
+  if (stream_.header.shape.extents[0] != part.extent ||
+      (number != 0 && !container::same_series(stream_.header, header_))) {
+    return named(ErrorCode::corrupt, "its header contradicts the series");
+  }
+  return std::monostate{};
+}
+
+Status Reader::for_each_part(
+    const std::function<Status(const OpenStream&, std::uint64_t, std::uint64_t)>& visit) {
+  if (series_.parts.empty()) return visit(stream_, 0, 0);
+  std::uint64_t begin = 0;
+  for (const container::Part& part : series_.parts) {
+    if (const Status status = open_part(part); !status) return status;
+    if (const Status status = visit(stream_, part.offset, begin); !status) return status;
+    begin += part.extent;
+  }
+  return std::monostate{};
+}
+
+Status Reader::decompress(const Region& region, const MutableArrayView& out,
+                          const Execution& execution, pipelines::Workers& workers,
+                          std::vector<Damage>* damages) {
+  if (series_.parts.empty()) {
+    return engine::decompress(stream_, region, out, execution, workers, damages);
+  }
+  const auto strides = out.strides ? *out.strides : contiguous_strides(region.shape);
+  const std::uint64_t value_bytes = size_of(header_.type);
+  const std::uint64_t total = region.shape.count() * value_bytes;
+  const std::uint64_t region_end = region.origin[0] + region.shape.extents[0];
+  std::uint64_t begin = 0, chunks = 0, done = 0;
+  for (const container::Part& part : series_.parts) {
+    const std::uint64_t first = std::max(begin, region.origin[0]);
+    const std::uint64_t last = std::min(begin + part.extent, region_end);
+    const std::uint64_t part_begin = begin;
+    begin += part.extent;
+    if (first >= last) continue;
+    Region wanted = region;
+    wanted.origin[0] = first - part_begin;
+    wanted.shape.extents[0] = last - first;
+    MutableArrayView place = out;
+    place.shape = wanted.shape;
+    place.strides = strides;
+    place.data = static_cast<std::uint8_t*>(out.data) +
+                 static_cast<std::int64_t>(first - region.origin[0]) * strides[0] *
+                     static_cast<std::int64_t>(value_bytes);
+    if (const Status status = open_part(part); !status) {
+      if (damages == nullptr) return status;
+      fill_with_nan(place);
+      Region lost = wanted;
+      lost.origin[0] = first;
+      damages->push_back({chunks, lost, status.error()});
+      continue;
+    }
+    Execution part_execution{execution.threads, {}};
+    if (execution.progress) {
+      part_execution.progress = [&](std::uint64_t bytes, std::uint64_t) {
+        return execution.progress(done + bytes, total);
+      };
+    }
+    const std::size_t damaged = damages == nullptr ? 0 : damages->size();
+    if (const Status status =
+            engine::decompress(stream_, wanted, place, part_execution, workers, damages);
+        !status) {
+      return status;
+    }
+    for (std::size_t i = damaged; damages != nullptr && i < damages->size(); ++i) {
+      (*damages)[i].chunk += chunks;
+      (*damages)[i].region.origin[0] += part_begin;
+    }
+    chunks += stream_.grid.count();
+    done += wanted.shape.count() * value_bytes;
+  }
+  return std::monostate{};
+}
+
+}  // namespace firn::engine

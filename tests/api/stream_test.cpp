@@ -1,0 +1,453 @@
+// Series: pushed step by step and read as one array, as bytes arrive, appended to, cut and joined.
+#include <firn/firn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <firn/stream.hpp>
+#include <vector>
+
+#include "support/round_trip.hpp"
+
+namespace firn {
+namespace {
+
+using test::Kind;
+using test::make_field;
+
+using Bytes = std::vector<std::uint8_t>;
+
+Options abs_options(double bound = 1e-2) {
+  Options options;
+  options.bound = Bound::abs(bound);
+  options.preset = Preset::fast;
+  return options;
+}
+
+void take_all(StreamWriter& writer, Bytes& to) {
+  // In pieces, as a pipe would.
+  while (!writer.ready().empty()) {
+    const std::size_t now = std::min<std::size_t>(writer.ready().size(), 1000);
+    to.insert(to.end(), writer.ready().begin(), writer.ready().begin() + now);
+    writer.take(now);
+  }
+}
+
+template <class T>
+ArrayView steps_of(const std::vector<T>& values, const Shape& shape, std::uint64_t begin,
+                   std::uint64_t count) {
+  Shape part = shape;
+  part.extents[0] = count;
+  return {values.data() + begin * (shape.count() / shape.extents[0]), test::kTypeOf<T>, part, {}};
+}
+
+// Pushes the array `at_once` steps at a time and flushes after every `flush_every` pushes.
+template <class T>
+Bytes write_series(const std::vector<T>& values, const Shape& shape, const Options& options,
+                   std::uint64_t at_once, int flush_every = 0) {
+  Shape step;
+  step.rank = shape.rank - 1;
+  std::copy_n(shape.extents.begin() + 1, step.rank, step.extents.begin());
+  auto writer = StreamWriter::create(test::kTypeOf<T>, step, options, test::threads(1));
+  EXPECT_TRUE(writer.ok());
+  Bytes bytes;
+  int pushes = 0;
+  for (std::uint64_t begin = 0; begin < shape.extents[0]; begin += at_once) {
+    const std::uint64_t count = std::min(at_once, shape.extents[0] - begin);
+    EXPECT_TRUE(writer->push(steps_of(values, shape, begin, count)).ok());
+    if (flush_every != 0 && ++pushes % flush_every == 0) {
+      EXPECT_TRUE(writer->flush().ok());
+    }
+    take_all(*writer, bytes);
+  }
+  EXPECT_TRUE(writer->finish().ok());
+  take_all(*writer, bytes);
+  return bytes;
+}
+
+template <class T>
+void expect_within(const std::vector<T>& values, const Shape& shape, const Bytes& bytes) {
+  const auto compared = verify(test::const_view_of(values, shape), bytes, test::threads(1));
+  ASSERT_TRUE(compared.ok()) << compared.error().message;
+  EXPECT_EQ(compared->violations, 0u);
+}
+
+TEST(Series, IsReadAsOneArray) {
+  const Shape shape{23, 20, 30};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  for (const std::uint64_t at_once : {1u, 4u, 23u}) {
+    for (const int flush_every : {0, 1, 3}) {
+      const Bytes bytes = write_series(values, shape, abs_options(), at_once, flush_every);
+      const auto info = inspect(bytes);
+      ASSERT_TRUE(info.ok()) << info.error().message;
+      EXPECT_EQ(info->shape, shape);
+      EXPECT_TRUE(info->complete);
+      EXPECT_EQ(info->compressed_bytes, bytes.size());
+      if (flush_every == 1) {
+        EXPECT_EQ(info->part_count, (23 + at_once - 1) / at_once);
+      }
+      expect_within(values, shape, bytes);
+      const auto chunks = inspect_chunks(bytes);
+      ASSERT_TRUE(chunks.ok());
+      EXPECT_EQ(chunks->size(), info->chunk_count);
+      std::uint64_t covered = 0;
+      for (const ChunkInfo& chunk : *chunks) covered += chunk.shape.count();
+      EXPECT_EQ(covered, shape.count());
+      // Regions across parts are the slices of the whole.
+      const auto whole = test::decompressed<float>(bytes, shape, 2);
+      Region region;
+      region.origin = {3, 5, 7};
+      region.shape = {15, 10, 11};
+      std::vector<float> part(region.shape.count());
+      ASSERT_TRUE(decompress_region(bytes, region, test::view_of(part, region.shape)).ok());
+      for (std::uint64_t z = 0, i = 0; z < 15; ++z) {
+        for (std::uint64_t y = 0; y < 10; ++y) {
+          for (std::uint64_t x = 0; x < 11; ++x, ++i) {
+            ASSERT_EQ(part[i], whole[((z + 3) * 20 + y + 5) * 30 + x + 7]);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Series, OfOnePartIsAPlainStream) {
+  const Shape shape{7, 9};
+  const auto values = make_field<double>(shape, Kind::smooth);
+  const Bytes bytes = write_series(values, shape, abs_options(), 2);
+  const auto plain = test::compressed(values, shape, abs_options());
+  EXPECT_EQ(bytes, plain);
+}
+
+TEST(Series, HoldsSingleValuesAndNone) {
+  const Shape shape{1000};
+  const auto values = make_field<double>(shape, Kind::noisy);
+  expect_within(values, shape, write_series(values, shape, abs_options(), 1, 100));
+  auto writer = StreamWriter::create(Type::f32, {4, 5}, abs_options());
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->finish().ok());
+  const auto info = inspect(writer->ready());
+  ASSERT_TRUE(info.ok()) << info.error().message;
+  EXPECT_EQ(info->shape, (Shape{0, 4, 5}));
+}
+
+TEST(Series, LongOnesAreCutIntoParts) {
+  const Shape shape{40, 300, 300};
+  const auto values = make_field<float>(shape, Kind::smooth);
+  auto writer = StreamWriter::create(Type::f32, {300, 300}, abs_options(), test::threads(2));
+  ASSERT_TRUE(writer.ok());
+  EXPECT_EQ(writer->steps_per_part(), 23u);
+  ASSERT_TRUE(writer->push(test::const_view_of(values, shape)).ok());
+  EXPECT_FALSE(writer->ready().empty());  // the first part need not wait for the end
+  ASSERT_TRUE(writer->finish().ok());
+  const Bytes bytes(writer->ready().begin(), writer->ready().end());
+  EXPECT_EQ(inspect(bytes)->part_count, 2u);
+  expect_within(values, shape, bytes);
+}
+
+TEST(Series, GoesOnWhereItEnded) {
+  const Shape shape{12, 30, 20};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  Bytes bytes = write_series(std::vector<float>(values.begin(), values.begin() + 7 * 600),
+                             Shape{7, 30, 20}, abs_options(), 3, 1);
+  auto writer = StreamWriter::append_to(bytes, abs_options(1e-3));
+  ASSERT_TRUE(writer.ok()) << writer.error().message;
+  ASSERT_LT(writer->append_offset(), bytes.size());  // the directory is replaced
+  bytes.resize(writer->append_offset());
+  ASSERT_TRUE(writer->push(steps_of(values, shape, 7, 5)).ok());
+  ASSERT_TRUE(writer->finish().ok());
+  take_all(*writer, bytes);
+  EXPECT_EQ(inspect(bytes)->shape, shape);
+  expect_within(values, shape, bytes);
+  // The bound of a part is its own.
+  const auto chunks = inspect_chunks(bytes);
+  EXPECT_EQ(chunks->front().bound_abs, static_cast<float>(1e-2));
+  EXPECT_LE(chunks->back().bound_abs, 1e-3);
+}
+
+TEST(Series, MayBeJoinedToAnother) {
+  const Shape shape{5, 11};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  Bytes one = write_series(values, shape, abs_options(), 1, 2);  // with a directory in the middle
+  const Bytes two = write_series(values, shape, abs_options(), 5);
+  for (int joined = 0; joined < 2; ++joined) one.insert(one.end(), two.begin(), two.end());
+  std::vector<float> expected = values;
+  for (int joined = 0; joined < 2; ++joined) {
+    expected.insert(expected.end(), values.begin(), values.end());
+  }
+  EXPECT_EQ(inspect(one)->shape, (Shape{15, 11}));
+  expect_within(expected, Shape{15, 11}, one);
+}
+
+TEST(Series, CutAnywhereStillGivesItsWholeParts) {
+  const Shape shape{9, 8, 10};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  const Bytes whole = write_series(values, shape, abs_options(), 3, 1);
+  const auto chunks = inspect_chunks(whole);
+  ASSERT_EQ(chunks->size(), 3u);
+  for (std::size_t size = chunks->at(1).offset; size < whole.size(); ++size) {
+    SCOPED_TRACE(size);
+    const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    const auto info = inspect(cut);
+    ASSERT_TRUE(info.ok()) << info.error().message;
+    const std::uint64_t steps = info->shape.extents[0];
+    ASSERT_TRUE(steps == 3 || steps == 6 || steps == 9);
+    Region region;
+    region.shape = {steps, 8, 10};
+    std::vector<float> decoded(region.shape.count());
+    ASSERT_TRUE(decompress_region(cut, region, test::view_of(decoded, region.shape)).ok());
+    for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_NEAR(decoded[i], values[i], 1e-2);
+    // All of it is not there, unless only the directory is missing.
+    std::vector<float> all(info->shape.count());
+    EXPECT_EQ(decompress(cut, test::view_of(all, info->shape)).ok(), info->complete);
+  }
+}
+
+TEST(Series, DamageStaysInItsPart) {
+  const Shape shape{9, 8, 10};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  Bytes bytes = write_series(values, shape, abs_options(), 3, 1);
+  bytes[inspect_chunks(bytes)->at(1).offset + 9] ^= 1;
+  std::vector<float> decoded(shape.count());
+  const auto damages =
+      Decompressor().salvage(bytes, test::view_of(decoded, shape), test::threads(1));
+  ASSERT_TRUE(damages.ok()) << damages.error().message;
+  ASSERT_EQ(damages->size(), 1u);
+  EXPECT_EQ(damages->front().chunk, 1u);
+  EXPECT_EQ(damages->front().region.origin[0], 3u);
+  for (std::size_t i = 0; i < decoded.size(); ++i) {
+    if (i / 80 / 3 == 1) {
+      ASSERT_TRUE(std::isnan(decoded[i]));
+    } else {
+      ASSERT_NEAR(decoded[i], values[i], 1e-2);
+    }
+  }
+}
+
+TEST(Series, RefusesWhatDoesNotFit) {
+  auto writer = StreamWriter::create(Type::f32, {4, 5}, abs_options());
+  ASSERT_TRUE(writer.ok());
+  const std::vector<float> values(40);
+  EXPECT_FALSE(writer->push(view(values.data(), {5, 4})).ok());
+  EXPECT_FALSE(writer->push(view(values.data(), {20})).ok());
+  EXPECT_TRUE(writer->push(view(values.data(), {4, 5})).ok());
+  EXPECT_TRUE(writer->push(view(values.data(), {2, 4, 5})).ok());
+  EXPECT_EQ(writer->steps(), 3u);
+  ASSERT_TRUE(writer->finish().ok());
+  EXPECT_FALSE(writer->push(view(values.data(), {4, 5})).ok());
+  EXPECT_FALSE(StreamWriter::create(Type::f32, {1, 1, 1, 1}, abs_options()).ok());
+  EXPECT_FALSE(StreamWriter::create(Type::f32, {0}, abs_options()).ok());
+  EXPECT_FALSE(StreamWriter::create(Type::f32, {4}, abs_options(-1)).ok());
+}
+
+TEST(StreamReader, DecodesAsBytesArrive) {
+  const Shape shape{17, 12, 10};
+  const auto values = make_field<double>(shape, Kind::noisy);
+  const Bytes bytes = write_series(values, shape, abs_options(), 2, 1);
+  const auto expected = test::decompressed<double>(bytes, shape);
+  for (const std::size_t piece : {1u, 13u, 100u, 100000u}) {
+    for (const std::uint64_t at_once : {1u, 5u, 17u}) {
+      StreamReader reader;
+      std::vector<double> decoded;
+      std::vector<double> out(at_once * 120);
+      std::size_t first_steps_after = 0;
+      for (std::size_t at = 0; at < bytes.size(); at += piece) {
+        const std::size_t now = std::min(piece, bytes.size() - at);
+        ASSERT_TRUE(reader.feed({bytes.data() + at, now}).ok());
+        for (;;) {
+          const auto read =
+              reader.read(mutable_view(out.data(), {at_once, 12, 10}), test::threads(1));
+          if (!reader.started()) break;
+          ASSERT_TRUE(read.ok()) << read.error().message;
+          decoded.insert(decoded.end(), out.begin(),
+                         out.begin() + static_cast<std::ptrdiff_t>(*read * 120));
+          if (*read != 0 && first_steps_after == 0) first_steps_after = at + now;
+          if (*read < at_once) break;
+        }
+      }
+      EXPECT_EQ(reader.step(), (Shape{12, 10}));
+      EXPECT_TRUE(reader.at_boundary());
+      EXPECT_TRUE(test::same_bits(decoded, expected));
+      // Without waiting for the end.
+      if (piece < 1000) {
+        EXPECT_LT(first_steps_after, bytes.size() / 2);
+      }
+    }
+  }
+}
+
+TEST(StreamReader, RefusesWhatIsNoStreamAndWhatIsDamaged) {
+  StreamReader reader;
+  const Bytes text{'h', 'e', 'l', 'l', 'o'};
+  EXPECT_EQ(reader.feed(text).error().code, ErrorCode::not_firn);
+
+  const Shape shape{4, 50};
+  Bytes bytes = write_series(make_field<float>(shape, Kind::noise), shape, abs_options(), 4);
+  bytes[bytes.size() / 2] ^= 1;
+  StreamReader damaged;
+  ASSERT_TRUE(damaged.feed(bytes).ok());
+  std::vector<float> out(200);
+  EXPECT_EQ(damaged.read(mutable_view(out.data(), {4, 50})).error().code, ErrorCode::corrupt);
+}
+
+TEST(StreamC, WritesAndReadsTheSameSeries) {
+  const Shape shape{6, 8, 9};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  firn_context* context = firn_context_new();
+  firn_array step;
+  firn_array_init(&step);
+  step.type = FIRN_F32;
+  step.rank = 2;
+  step.extents[0] = 8;
+  step.extents[1] = 9;
+  firn_options options;
+  firn_options_init(&options);
+  options.bound = FIRN_ABS;
+  options.bound_value = 1e-2;
+  options.preset = FIRN_FAST;
+  options.threads = 1;
+  firn_writer* writer = nullptr;
+  ASSERT_EQ(firn_writer_new(context, &step, &options, &writer), FIRN_OK);
+  Bytes bytes;
+  for (int t = 0; t < 6; ++t) {
+    step.data = values.data() + t * 72;
+    ASSERT_EQ(firn_writer_push(context, writer, &step), FIRN_OK);
+    if (t % 2 == 1) {
+      ASSERT_EQ(firn_writer_flush(context, writer), FIRN_OK);
+    }
+    std::size_t size = 0;
+    const auto* ready = static_cast<const std::uint8_t*>(firn_writer_ready(writer, &size));
+    bytes.insert(bytes.end(), ready, ready + size);
+    firn_writer_take(writer, size);
+  }
+  ASSERT_EQ(firn_writer_finish(context, writer), FIRN_OK);
+  std::size_t size = 0;
+  const auto* ready = static_cast<const std::uint8_t*>(firn_writer_ready(writer, &size));
+  bytes.insert(bytes.end(), ready, ready + size);
+  EXPECT_NE(firn_writer_push(context, writer, &step), FIRN_OK);
+  firn_writer_free(writer);
+  EXPECT_EQ(bytes, write_series(values, shape, abs_options(), 1, 2));
+
+  firn_reader* reader = firn_reader_new();
+  ASSERT_EQ(firn_reader_step(reader, &step), 0);
+  ASSERT_EQ(firn_reader_feed(context, reader, bytes.data(), bytes.size()), FIRN_OK);
+  ASSERT_EQ(firn_reader_step(reader, &step), 1);
+  EXPECT_EQ(step.extents[1], 9u);
+  std::vector<float> decoded(shape.count());
+  firn_array out;
+  firn_array_init(&out);
+  out.data = decoded.data();
+  out.type = FIRN_F32;
+  out.rank = 3;
+  std::copy_n(shape.extents.begin(), 3, out.extents);
+  std::uint64_t steps = 0;
+  ASSERT_EQ(firn_reader_read(context, reader, &out, &steps), FIRN_OK);
+  EXPECT_EQ(steps, 6u);
+  EXPECT_TRUE(test::same_bits(decoded, test::decompressed<float>(bytes, shape)));
+  firn_reader_free(reader);
+
+  std::uint64_t offset = 0;
+  ASSERT_EQ(firn_writer_append(context, bytes.data(), bytes.size(), &options, &writer, &offset),
+            FIRN_OK);
+  EXPECT_GT(offset, 0u);
+  firn_writer_free(writer);
+  firn_context_free(context);
+}
+
+TEST(StreamRatio, IsHeldOverTheParts) {
+  // A field that becomes rougher with time: the bound must follow.
+  const Shape shape{60, 128, 128};
+  std::vector<float> values(shape.count());
+  test::Random random(5);
+  for (std::uint64_t t = 0; t < 60; ++t) {
+    for (std::uint64_t i = 0; i < 128 * 128; ++i) {
+      values[t * 128 * 128 + i] =
+          static_cast<float>(test::wave(static_cast<std::int64_t>(i % 128 + i / 128), 40)) +
+          static_cast<float>(random.around(1000)) * static_cast<float>(1 + t) / 100;
+    }
+  }
+  Options options;
+  options.bound = Bound::ratio(6);
+  options.preset = Preset::fast;
+  const Bytes bytes = write_series(values, shape, options, 1, 4);
+  const auto info = inspect(bytes);
+  ASSERT_TRUE(info.ok());
+  EXPECT_EQ(info->part_count, 15u);
+  const double ratio =
+      static_cast<double>(info->original_bytes) / static_cast<double>(bytes.size());
+  EXPECT_NEAR(ratio, 6, 0.3);
+  expect_within(values, shape, bytes);
+  const auto chunks = inspect_chunks(bytes);
+  EXPECT_GT(chunks->back().bound_abs, 4 * chunks->front().bound_abs);
+}
+
+TEST(Ratio, IsHeldByEveryPreset) {
+  const Shape shape{64, 80, 80};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::ratio(8);
+    const auto stream = test::compressed(values, shape, options);
+    const auto info = inspect(stream);
+    EXPECT_EQ(info->bound.kind, BoundKind::ratio);
+    EXPECT_EQ(info->bound.value, 8);
+    EXPECT_NEAR(static_cast<double>(info->original_bytes) / static_cast<double>(stream.size()), 8,
+                0.08)
+        << name_of(preset);
+    expect_within(values, shape, stream);
+    EXPECT_EQ(test::compressed(values, shape, options, 2), stream);
+  }
+}
+
+TEST(Ratio, NeverPassesMaxAbs) {
+  const Shape shape{64, 64, 64};
+  const auto values = make_field<float>(shape, Kind::noise);
+  Options options;
+  options.bound = Bound::ratio(20);
+  options.max_abs = 0.25;
+  const auto info = inspect(test::compressed(values, shape, options));
+  EXPECT_LE(info->bound_abs, 0.25);
+  EXPECT_GT(info->bound_abs, 0.24);
+  options.max_abs = -1;
+  EXPECT_FALSE(compress(test::const_view_of(values, shape), options).ok());
+  options.max_abs = 0.25;
+  options.bound = Bound::abs(1);
+  EXPECT_FALSE(compress(test::const_view_of(values, shape), options).ok());
+  options.max_abs.reset();
+  for (const double bad : {1.0, 0.0, -3.0, 1e12}) {
+    options.bound = Bound::ratio(bad);
+    EXPECT_FALSE(compress(test::const_view_of(values, shape), options).ok());
+  }
+}
+
+TEST(Ratio, OfWhatIsSmallAnywayLosesNothing) {
+  const Shape shape{64, 64, 64};
+  const auto values = make_field<float>(shape, Kind::constant);
+  Options options;
+  options.bound = Bound::ratio(5);
+  const auto stream = test::compressed(values, shape, options);
+  EXPECT_EQ(inspect(stream)->bound_abs, 0);
+  EXPECT_TRUE(test::same_bits(test::decompressed<float>(stream, shape), values));
+}
+
+TEST(Estimate, IsNearWhatCompressionGives) {
+  const Shape shape{64, 100, 100};
+  const auto values = make_field<double>(shape, Kind::noisy);
+  for (const double rel : {1e-4, 1e-5, 1e-6}) {
+    Options options;
+    options.bound = Bound::rel(rel);
+    const auto guess = estimate(test::const_view_of(values, shape), options, test::threads(1));
+    ASSERT_TRUE(guess.ok()) << guess.error().message;
+    const auto stream = test::compressed(values, shape, options);
+    const auto real = verify(test::const_view_of(values, shape), stream);
+    const double ratio =
+        static_cast<double>(values.size() * 8) / static_cast<double>(stream.size());
+    EXPECT_NEAR(guess->ratio / ratio, 1, 0.25);
+    EXPECT_NEAR(guess->psnr_db, real->psnr_db, 1);
+  }
+  Options options;
+  EXPECT_FALSE(estimate(test::const_view_of(values, shape), options).ok());
+}
+
+}  // namespace
+}  // namespace firn
