@@ -44,9 +44,9 @@ bool is_pipeline(unsigned number) {
 Result<FilterRequest> parse_request(unsigned kind, unsigned preset, double value,
                                     unsigned pipeline) {
   FilterRequest request;
-  if (kind > static_cast<unsigned>(BoundKind::psnr)) {
+  if (kind > static_cast<unsigned>(BoundKind::pwrel)) {
     return invalid("kind of bound " + std::to_string(kind) +
-                   "; 0 is lossless, 1 abs, 2 rel (of the chunk's value range), 3 psnr");
+                   "; 0 is lossless, 1 abs, 2 rel (of the chunk's value range), 3 psnr, 4 pwrel");
   }
   if (preset > static_cast<unsigned>(Preset::small)) {
     return invalid("preset " + std::to_string(preset) + "; 0 is fast, 1 balanced, 2 small");

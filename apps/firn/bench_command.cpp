@@ -63,12 +63,6 @@ double geometric_mean(const std::vector<Measurement>& measurements, Choose choos
 const Report& firn_report(const Measurement& measurement) { return measurement.firn; }
 const Report& zfp_report(const Measurement& measurement) { return *measurement.zfp; }
 
-double error_over_bound(const Report& report) {
-  const double bound = report.bound_abs.value_or(0);
-  const double error = report.max_abs_error.value_or(0);
-  return error == 0 ? 0 : error / bound;
-}
-
 template <class Choose>
 Report mean_report(const std::vector<Measurement>& measurements, Choose choose) {
   if (measurements.size() == 1) return choose(measurements[0]);
@@ -95,7 +89,7 @@ template <class Choose>
 double worst_error_over_bound(const std::vector<Measurement>& measurements, Choose choose) {
   double worst = 0;
   for (const Measurement& measurement : measurements) {
-    worst = std::max(worst, error_over_bound(choose(measurement)));
+    worst = std::max(worst, choose(measurement).error_over_bound());
   }
   return worst;
 }
@@ -143,7 +137,7 @@ struct BenchCommand {
     measurement.shape = original.view.shape;
     measurement.firn = measure_firn(source.name, original, options, decoded);
     if (ZfpPeer::available()) {
-      measurement.zfp = measure_zfp(original, options, *measurement.firn.bound_abs, decoded);
+      measurement.zfp = measure_zfp(original, options, bound_of(measurement.firn), decoded);
       measurement.zfp->memcpy_mb_s = measurement.firn.memcpy_mb_s;
     }
     return measurement;
@@ -179,7 +173,9 @@ struct BenchCommand {
     }
 
     const firn::Info info = value_or_fail(firn::inspect({stream.data(), stream_bytes}), name);
-    Report report = compare(view, decoded, info.bound_abs, options.fill);
+    Report report;
+    report.set_bound(info, 0, 0);
+    report = compare(view, decoded, bound_of(report), options.fill);
     report.original_bytes = bytes;
     report.compressed_bytes = stream_bytes;
     report.compress_mb_s = compress_time.megabytes_per_second_of(bytes);
@@ -188,12 +184,18 @@ struct BenchCommand {
     return report;
   }
 
-  Report measure_zfp(const BenchField& original, const firn::Options& options, double bound_abs,
-                     BenchMemory& decoded) const {
+  // The bound that a report's errors are measured against.
+  static firn::Bound bound_of(const Report& report) {
+    return report.bound_pwrel ? firn::Bound::pwrel(*report.bound_pwrel)
+                              : firn::Bound::abs(report.bound_abs.value_or(0));
+  }
+
+  Report measure_zfp(const BenchField& original, const firn::Options& options,
+                     const firn::Bound& bound, BenchMemory& decoded) const {
     std::optional<BenchField> unmasked;
     if (options.fill) unmasked = without_fill(original.view, *options.fill);
     const firn::ArrayView& view = unmasked ? unmasked->view : original.view;
-    ZfpPeer zfp(view, bound_abs, threads.threads());
+    ZfpPeer zfp(view, bound, threads.threads());
     std::size_t stream_bytes = zfp.compress();
     zfp.decompress(decoded.data());
     BestTime compress_time;
@@ -202,7 +204,7 @@ struct BenchCommand {
       compress_time.measure([&] { stream_bytes = zfp.compress(); });
       decompress_time.measure([&] { zfp.decompress(decoded.data()); });
     }
-    Report report = compare(view, decoded, bound_abs, {});
+    Report report = compare(view, decoded, bound, {});
     report.original_bytes = original.memory.size();
     report.compressed_bytes = stream_bytes;
     report.compress_mb_s = compress_time.megabytes_per_second_of(report.original_bytes);
@@ -211,13 +213,18 @@ struct BenchCommand {
   }
 
   static Report compare(const firn::ArrayView& original, const BenchMemory& decoded,
-                        double bound_abs, std::optional<double> fill) {
+                        const firn::Bound& bound, std::optional<double> fill) {
     const firn::ArrayView view{decoded.data(), original.type, original.shape, {}};
     const firn::Comparison comparison =
-        value_or_fail(firn::compare(original, view, bound_abs, fill), "bench");
+        value_or_fail(firn::compare(original, view, bound, fill), "bench");
     Report report;
-    report.bound_abs = bound_abs;
-    report.max_abs_error = comparison.max_abs_error;
+    if (bound.kind == firn::BoundKind::pwrel) {
+      report.bound_pwrel = bound.value;
+      report.max_pwrel_error = comparison.max_pwrel_error;
+    } else {
+      report.bound_abs = bound.value;
+      report.max_abs_error = comparison.max_abs_error;
+    }
     report.psnr_db = comparison.psnr_db;
     return report;
   }
@@ -247,12 +254,12 @@ struct BenchCommand {
     for (const Measurement& measurement : measurements) {
       nlohmann::ordered_json result = {{"name", measurement.name}};
       result.update(to_json(measurement.firn));
-      result["max_error_over_bound"] = error_over_bound(measurement.firn);
+      result["max_error_over_bound"] = measurement.firn.error_over_bound();
       add_array(result, measurement.type, measurement.shape);
       result["zfp"] = nullptr;
       if (measurement.zfp) {
         result["zfp"] = to_json(*measurement.zfp);
-        result["zfp"]["max_error_over_bound"] = error_over_bound(*measurement.zfp);
+        result["zfp"]["max_error_over_bound"] = measurement.zfp->error_over_bound();
       }
       results.push_back(std::move(result));
     }
@@ -275,8 +282,8 @@ struct BenchCommand {
                      single ? format_decibels(*report.psnr_db) : ""});
     };
     for (const Measurement& m : measurements) {
-      add(m.name, codec_name(options), m.firn, m.firn.ratio(), error_over_bound(m.firn), true);
-      if (m.zfp) add("", "zfp", *m.zfp, m.zfp->ratio(), error_over_bound(*m.zfp), true);
+      add(m.name, codec_name(options), m.firn, m.firn.ratio(), m.firn.error_over_bound(), true);
+      if (m.zfp) add("", "zfp", *m.zfp, m.zfp->ratio(), m.zfp->error_over_bound(), true);
     }
     if (measurements.size() > 1) {
       table.add_rule();

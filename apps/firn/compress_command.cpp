@@ -47,8 +47,7 @@ struct CompressCommand {
     Report report;
     report.original_bytes = info.original_bytes;
     report.compressed_bytes = info.compressed_bytes;
-    report.bound_abs = info.bound_abs;
-    report.max_abs_error = info.max_abs_error;
+    report.set_bound(info, info.max_abs_error, info.max_pwrel_error);
     report.compress_mb_s = megabytes_per_second(info.original_bytes, seconds);
     if (json) {
       nlohmann::ordered_json object = to_json(report);
@@ -58,7 +57,7 @@ struct CompressCommand {
     } else if (!file.is_standard_output()) {
       fmt::print("{}: {} -> {}, ratio {:.2f}, bound {}, max error {}, {:.0f} MB/s\n", original.name,
                  format_bytes(report.original_bytes), format_bytes(report.compressed_bytes),
-                 report.ratio(), describe_bound(info), format_number(info.max_abs_error),
+                 report.ratio(), describe_bound(info), format_number(achieved_error(info)),
                  *report.compress_mb_s);
     }
   }

@@ -129,8 +129,7 @@ struct DecompressCommand {
     Report report;
     report.original_bytes = info.original_bytes;
     report.compressed_bytes = info.compressed_bytes;
-    report.bound_abs = info.bound_abs;
-    report.max_abs_error = info.max_abs_error;
+    report.set_bound(info, info.max_abs_error, info.max_pwrel_error);
     report.decompress_mb_s = megabytes_per_second(value_bytes, seconds);
     if (json) {
       nlohmann::ordered_json object = firn_cli::to_json(report);

@@ -37,6 +37,8 @@ std::string c_bound(const firn::Bound& bound) {
       return fmt::format("firn_hdf5_rel_of_chunk({})", bound.value);
     case firn::BoundKind::psnr:
       return fmt::format("firn_hdf5_psnr_of_chunk({})", bound.value);
+    case firn::BoundKind::pwrel:
+      return fmt::format("firn_hdf5_pwrel({})", bound.value);
   }
   return "";
 }

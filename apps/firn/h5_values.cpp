@@ -68,7 +68,7 @@ void widen(Range& range, const std::vector<T>& values, const std::vector<double>
 // The same bound as one number for all chunks. An error of at most E everywhere gives a PSNR of at
 // least 20 log10(range / E).
 firn::Bound absolute_bound(const firn::Bound& bound, const Range& range, const std::string& path) {
-  if (bound.kind == firn::BoundKind::lossless || bound.kind == firn::BoundKind::abs) return bound;
+  if (bound.kind != firn::BoundKind::rel && bound.kind != firn::BoundKind::psnr) return bound;
   const double fraction =
       bound.kind == firn::BoundKind::rel ? bound.value : std::pow(10.0, -bound.value / 20);
   const double error = fraction * range.width();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,8 +57,7 @@ struct InfoCommand {
     Report report;
     report.original_bytes = info.original_bytes;
     report.compressed_bytes = info.compressed_bytes;
-    report.bound_abs = info.bound_abs;
-    report.max_abs_error = info.max_abs_error;
+    report.set_bound(info, info.max_abs_error, info.max_pwrel_error);
     nlohmann::ordered_json object = to_json(report);
     add_array(object, info.type, info.shape);
     object["format_version"] = info.format_version;
@@ -79,6 +79,7 @@ struct InfoCommand {
                                                  chunk.shape.extents.begin() + chunk.shape.rank)},
              {"pipeline", firn::name_of(chunk.pipeline)},
              {"max_abs_error", chunk.max_abs_error},
+             {"max_pwrel_error", chunk.max_pwrel_error},
              {"detail", chunk.detail}});
       }
       object["chunks"] = std::move(array);
@@ -97,9 +98,9 @@ struct InfoCommand {
     fmt::print("dims        {} (slowest first)\n", to_text(info.shape));
     fmt::print("chunks      {} of {}\n", info.chunk_count, to_text(info.chunk));
     fmt::print("bound       {}\n", describe_bound(info));
-    if (info.bound_abs > 0) {
-      fmt::print("max error   {} ({} of the bound)\n", format_number(info.max_abs_error),
-                 over_bound(info.max_abs_error, info.bound_abs));
+    if (enforced_bound(info) > 0) {
+      fmt::print("max error   {} ({} of the bound)\n", format_number(achieved_error(info)),
+                 over_bound(achieved_error(info), enforced_bound(info)));
     }
     if (info.fill) fmt::print("fill        {:g}\n", *info.fill);
     fmt::print("original    {} bytes\n", info.original_bytes);
@@ -116,11 +117,12 @@ struct InfoCommand {
       const double chunk_ratio = static_cast<double>(chunk.shape.count()) *
                                  static_cast<double>(firn::size_of(info.type)) /
                                  static_cast<double>(chunk.size_bytes);
-      table.add_row({std::to_string(i), fmt::format("{}", fmt::join(origin_of(chunk), ",")),
-                     to_text(chunk.shape), firn::name_of(chunk.pipeline), chunk.detail,
-                     std::to_string(chunk.offset), std::to_string(chunk.size_bytes),
-                     fmt::format("{:.2f}", chunk_ratio),
-                     over_bound(chunk.max_abs_error, info.bound_abs)});
+      table.add_row(
+          {std::to_string(i), fmt::format("{}", fmt::join(origin_of(chunk), ",")),
+           to_text(chunk.shape), firn::name_of(chunk.pipeline), chunk.detail,
+           std::to_string(chunk.offset), std::to_string(chunk.size_bytes),
+           fmt::format("{:.2f}", chunk_ratio),
+           over_bound(std::max(chunk.max_abs_error, chunk.max_pwrel_error), enforced_bound(info))});
     }
     fmt::print("\n{}", table.to_text());
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "numbers.hpp"
 
@@ -31,6 +32,8 @@ nlohmann::ordered_json to_json(const Report& report) {
       {"ratio", report.ratio()},
       {"bound_abs", number_or_null(report.bound_abs)},
       {"max_abs_error", number_or_null(report.max_abs_error)},
+      {"bound_pwrel", number_or_null(report.bound_pwrel)},
+      {"max_pwrel_error", number_or_null(report.max_pwrel_error)},
       {"psnr_db", number_or_null(report.psnr_db)},
       {"compress_mb_s", number_or_null(report.compress_mb_s)},
       {"decompress_mb_s", number_or_null(report.decompress_mb_s)},
@@ -52,9 +55,34 @@ void print_json(const nlohmann::ordered_json& json, bool to_stderr) {
 
 std::string describe_bound(const firn::Info& info) {
   if (info.bound.kind == firn::BoundKind::lossless) return "lossless";
-  const std::string enforced = format_number(info.bound_abs);
+  const std::string enforced = format_number(enforced_bound(info));
   if (info.bound.kind == firn::BoundKind::abs) return enforced;
   return fmt::format("{} ({} {:g})", enforced, firn::name_of(info.bound.kind), info.bound.value);
+}
+
+double enforced_bound(const firn::Info& info) {
+  return info.bound.kind == firn::BoundKind::pwrel ? info.bound_pwrel : info.bound_abs;
+}
+
+double achieved_error(const firn::Info& info) {
+  return info.bound.kind == firn::BoundKind::pwrel ? info.max_pwrel_error : info.max_abs_error;
+}
+
+void Report::set_bound(const firn::Info& info, double abs_error, double pwrel_error) {
+  if (info.bound.kind == firn::BoundKind::pwrel) {
+    bound_pwrel = info.bound_pwrel;
+    max_pwrel_error = pwrel_error;
+  } else {
+    bound_abs = info.bound_abs;
+    max_abs_error = abs_error;
+  }
+}
+
+double Report::error_over_bound() const {
+  const double bound = bound_pwrel ? *bound_pwrel : bound_abs.value_or(0);
+  const double error = bound_pwrel ? max_pwrel_error.value_or(0) : max_abs_error.value_or(0);
+  if (bound > 0) return error / bound;
+  return error > 0 ? std::numeric_limits<double>::infinity() : 0;
 }
 
 double megabytes_per_second(std::uint64_t bytes, double seconds) {

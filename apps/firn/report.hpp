@@ -16,12 +16,17 @@ struct Report {
   std::uint64_t compressed_bytes = 0;
   std::optional<double> bound_abs;
   std::optional<double> max_abs_error;
+  std::optional<double> bound_pwrel;  // for pwrel instead of the two above
+  std::optional<double> max_pwrel_error;
   std::optional<double> psnr_db;        // infinite, when there is no error, becomes null
   std::optional<double> compress_mb_s;  // megabytes (1e6) of the original per second
   std::optional<double> decompress_mb_s;
   std::optional<double> memcpy_mb_s;
 
   double ratio() const;
+  // The bound that a stream promises, and an error in the same terms.
+  void set_bound(const firn::Info& info, double abs_error, double pwrel_error);
+  double error_over_bound() const;
 };
 
 nlohmann::ordered_json to_json(const Report& report);
@@ -32,6 +37,9 @@ void add_array(nlohmann::ordered_json& json, firn::Type type, const firn::Shape&
 // One object on stdout, or on stderr when standard output carries data.
 void print_json(const nlohmann::ordered_json& json, bool to_stderr = false);
 
+// In the bound's own terms: absolute, or for pwrel relative to each value.
+double enforced_bound(const firn::Info& info);
+double achieved_error(const firn::Info& info);
 std::string describe_bound(const firn::Info& info);  // "1.253e-04 (rel 0.001)"
 
 double megabytes_per_second(std::uint64_t bytes, double seconds);

@@ -37,6 +37,9 @@ void CompressionOptions::add_to(CLI::App& command) {
   command.add_option("--rel", rel_, "Every value within E times the field's value range")
       ->type_name("E")
       ->group(bounds);
+  command.add_option("--pwrel", pwrel_, "Every value within E times its own magnitude")
+      ->type_name("E")
+      ->group(bounds);
   command.add_option("--psnr", psnr_, "A peak signal-to-noise ratio of at least DB decibels")
       ->type_name("DB")
       ->group(bounds);
@@ -59,11 +62,13 @@ void CompressionOptions::add_to(CLI::App& command) {
 
 firn::Bound CompressionOptions::bound(std::optional<firn::Bound> fallback) const {
   constexpr std::string_view kChoice =
-      "--abs E, --rel E (of the value range), --psnr DB, --lossless";
-  const int given = !abs_.empty() + !rel_.empty() + !psnr_.empty() + (lossless_ ? 1 : 0);
+      "--abs E, --rel E (of the value range), --pwrel E (of each value), --psnr DB, --lossless";
+  const int given =
+      !abs_.empty() + !rel_.empty() + !pwrel_.empty() + !psnr_.empty() + (lossless_ ? 1 : 0);
   if (given > 1) fail(ExitCode::usage, "give only one of {}", kChoice);
   if (!abs_.empty()) return firn::Bound::abs(parse_positive("--abs", abs_));
   if (!rel_.empty()) return firn::Bound::rel(parse_positive("--rel", rel_));
+  if (!pwrel_.empty()) return firn::Bound::pwrel(parse_positive("--pwrel", pwrel_));
   if (!psnr_.empty()) return firn::Bound::psnr(parse_positive("--psnr", psnr_));
   if (lossless_) return firn::Bound::lossless();
   if (!fallback) fail(ExitCode::usage, "how exact? give one of {}", kChoice);

@@ -21,7 +21,7 @@ class FieldOptions {
   std::string dims_;
 };
 
-// --abs, --rel, --psnr, --lossless, --preset, --pipeline, --chunk, --fill.
+// --abs, --rel, --pwrel, --psnr, --lossless, --preset, --pipeline, --chunk, --fill.
 class CompressionOptions {
  public:
   void add_to(CLI::App& command);
@@ -33,6 +33,7 @@ class CompressionOptions {
 
   std::string abs_;
   std::string rel_;
+  std::string pwrel_;
   std::string psnr_;
   bool lossless_ = false;
   std::string preset_;

@@ -28,6 +28,12 @@ std::string index_text(std::uint64_t linear, const firn::Shape& shape) {
   return fmt::format("[{}]", fmt::join(index, ", "));
 }
 
+// The largest error in the bound's own terms.
+double error_of(const firn::Info& info, const firn::Comparison& comparison) {
+  return info.bound.kind == firn::BoundKind::pwrel ? comparison.max_pwrel_error
+                                                   : comparison.max_abs_error;
+}
+
 struct VerifyCommand {
   ThreadOption threads;
   bool json = false;
@@ -57,7 +63,7 @@ struct VerifyCommand {
            "{}: {} of {} values are out of bound {} (first at {} of {}, max error {})", stream_name,
            comparison.violations, comparison.count, describe_bound(info),
            index_text(comparison.first_violation, info.shape), original.name,
-           format_number(comparison.max_abs_error));
+           format_number(error_of(info, comparison)));
     }
   }
 
@@ -68,8 +74,7 @@ struct VerifyCommand {
       Report report;
       report.original_bytes = info.original_bytes;
       report.compressed_bytes = info.compressed_bytes;
-      report.bound_abs = info.bound_abs;
-      report.max_abs_error = comparison.max_abs_error;
+      report.set_bound(info, comparison.max_abs_error, comparison.max_pwrel_error);
       report.psnr_db = comparison.psnr_db;
       nlohmann::ordered_json object = to_json(report);
       add_array(object, info.type, info.shape);
@@ -80,13 +85,13 @@ struct VerifyCommand {
       object["value_range"] = comparison.value_range;
       print_json(object);
     } else if (comparison.violations == 0) {
-      const bool lossless = info.bound_abs == 0;
+      const bool lossless = enforced_bound(info) == 0;
       fmt::print("{}: all {} values {}", original.name, comparison.count,
                  lossless ? "are as they were, bit for bit"
                           : fmt::format("are within the bound {}", describe_bound(info)));
       if (!lossless) {
-        fmt::print("; max error {} ({:.4f} of it)", format_number(comparison.max_abs_error),
-                   comparison.max_abs_error / info.bound_abs);
+        fmt::print("; max error {} ({:.4f} of it)", format_number(error_of(info, comparison)),
+                   error_of(info, comparison) / enforced_bound(info));
         if (std::isfinite(comparison.psnr_db)) fmt::print(", PSNR {:.1f} dB", comparison.psnr_db);
       }
       if (comparison.exact_count > 0) {

@@ -3,6 +3,7 @@
 #include <zfp.h>
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -47,14 +48,19 @@ zfp_field* make_field(const firn::ArrayView& array, void* data) {
 
 bool ZfpPeer::available() { return true; }
 
-ZfpPeer::ZfpPeer(const firn::ArrayView& array, double bound_abs, int threads)
+ZfpPeer::ZfpPeer(const firn::ArrayView& array, const firn::Bound& bound, int threads)
     : state_(std::make_unique<State>()) {
   state_->threads = threads;
   // zfp only reads it in compress(); decompress() points the field elsewhere.
   state_->field = make_field(array, const_cast<void*>(array.data));
   state_->stream = zfp_stream_open(nullptr);
-  if (bound_abs > 0) {
-    zfp_stream_set_accuracy(state_->stream, bound_abs);
+  if (bound.kind == firn::BoundKind::pwrel && bound.value > 0) {
+    // One bit for the leading one, one for the sign, and the transform's growth by 2 bits an axis.
+    const int mantissa = static_cast<int>(std::ceil(-std::log2(bound.value)));
+    zfp_stream_set_precision(state_->stream,
+                             static_cast<unsigned>(mantissa + 2 + 2 * array.shape.rank));
+  } else if (bound.value > 0) {
+    zfp_stream_set_accuracy(state_->stream, bound.value);
   } else {
     zfp_stream_set_reversible(state_->stream);
   }

@@ -1,5 +1,5 @@
-// zfp in fixed-accuracy mode, as a yardstick for `firn bench`. Implemented by zfp_peer.cpp with
-// FIRN_WITH_ZFP, else by zfp_peer_absent.cpp.
+// zfp in fixed-accuracy mode (fixed precision for pwrel), as a yardstick for `firn bench`.
+// Implemented by zfp_peer.cpp with FIRN_WITH_ZFP, else by zfp_peer_absent.cpp.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,11 @@ class ZfpPeer {
  public:
   static bool available();
 
-  // For a contiguous array that outlives this. A bound of 0 means zfp's lossless mode. More than
-  // one thread helps compression only; zfp decompresses serially.
-  ZfpPeer(const firn::ArrayView& array, double bound_abs, int threads);
+  // For a contiguous array that outlives this. A bound of 0 means zfp's lossless mode. zfp has no
+  // point-wise relative bound: for pwrel it keeps as many bit planes of each block as a value's
+  // mantissa would need, and small values next to large ones are out of bound. More than one
+  // thread helps compression only; zfp decompresses serially.
+  ZfpPeer(const firn::ArrayView& array, const firn::Bound& bound, int threads);
   ~ZfpPeer();
 
   std::size_t compress();            // the stream's size; 0 on failure

@@ -41,9 +41,10 @@ typedef enum firn_status {
 typedef enum firn_type { FIRN_F32 = 1, FIRN_F64 = 2 } firn_type;
 typedef enum firn_bound {
   FIRN_LOSSLESS = 0,
-  FIRN_ABS = 1, /* absolute error */
-  FIRN_REL = 2, /* fraction of the value range */
-  FIRN_PSNR = 3 /* decibels, met or exceeded */
+  FIRN_ABS = 1,  /* absolute error */
+  FIRN_REL = 2,  /* fraction of the value range */
+  FIRN_PSNR = 3, /* decibels, met or exceeded */
+  FIRN_PWREL = 4 /* fraction of each value's magnitude */
 } firn_bound;
 typedef enum firn_preset { FIRN_FAST = 0, FIRN_BALANCED = 1, FIRN_SMALL = 2 } firn_preset;
 
@@ -82,14 +83,16 @@ typedef struct firn_info {
   uint64_t chunk[FIRN_MAX_RANK];
   int32_t bound;
   double bound_value;   /* as asked for */
-  double bound_abs;     /* as enforced; 0 when lossless */
+  double bound_abs;     /* as enforced; 0 when lossless and for FIRN_PWREL */
   double max_abs_error; /* achieved */
   int32_t has_fill;
   double fill;
   uint64_t chunk_count;
   uint64_t original_bytes;
   uint64_t compressed_bytes;
-  int32_t complete; /* every chunk's record was found */
+  int32_t complete;       /* every chunk's record was found */
+  double bound_pwrel;     /* as enforced, relative to each value; 0 unless FIRN_PWREL */
+  double max_pwrel_error; /* achieved; 0 unless FIRN_PWREL */
 } firn_info;
 
 typedef struct firn_comparison {
@@ -102,6 +105,7 @@ typedef struct firn_comparison {
   double value_range;
   double mean_squared_error;
   double psnr_db;
+  double max_pwrel_error; /* |error| / |original|; infinite where a zero is lost */
 } firn_comparison;
 
 FIRN_C_API void firn_array_init(firn_array* array);

@@ -115,11 +115,12 @@ inline MutableArrayView mutable_view(double* data, Shape shape) {
   return {data, Type::f64, shape, {}};
 }
 
-enum class BoundKind : std::uint8_t { lossless = 0, abs = 1, rel = 2, psnr = 3 };
+enum class BoundKind : std::uint8_t { lossless = 0, abs = 1, rel = 2, psnr = 3, pwrel = 4 };
 
-// How far a decoded value may be from the original. Whatever the kind, compression settles on
-// one absolute bound, which is in the stream, and keeps |decoded - original| <= it for every
-// finite value; NaN, infinities and fill values return bit for bit.
+// How far a decoded value may be from the original. Compression settles on one bound, which is in
+// the stream: for pwrel a fraction r of each value, |decoded - original| <= r |original|; for all
+// others an absolute one, |decoded - original| <= it. It holds for every finite value; NaN,
+// infinities and fill values return bit for bit.
 struct Bound {
   BoundKind kind = BoundKind::lossless;
   double value = 0;
@@ -130,6 +131,8 @@ struct Bound {
   static Bound rel(double fraction) { return {BoundKind::rel, fraction}; }
   // Peak signal-to-noise ratio, 20 log10(range) - 10 log10(mean squared error), met or exceeded.
   static Bound psnr(double decibels) { return {BoundKind::psnr, decibels}; }
+  // A fraction, below 1, of each value's own magnitude: zeros and signs stay as they are.
+  static Bound pwrel(double fraction) { return {BoundKind::pwrel, fraction}; }
 };
 
 enum class Preset : std::uint8_t { fast, balanced, small };
@@ -147,6 +150,9 @@ enum class Pipeline : std::uint8_t {
   ceresz4 = 7,    // the same with the four-byte headers of the paper
   contexts = 8,   // quantise, differences, rANS whose distributions follow the neighbourhood
   interp = 9,     // interpolation with feedback from coarse to fine, the same coder
+  fre = 10,       // pwrel only: prefix codes on exponent differences, mantissas cut
+  // Never in a stream: `fre` with mantissas rounded, which needs one bit less for the same bound.
+  fre_round = 26,
 };
 FIRN_API const char* name_of(Pipeline pipeline);
 FIRN_API const char* name_of(Preset preset);
@@ -209,20 +215,24 @@ struct Info {
   Shape shape;
   Shape chunk;
   Bound bound;               // as asked for
-  double bound_abs = 0;      // as enforced; 0 when lossless
+  double bound_abs = 0;      // as enforced; 0 when lossless and for pwrel
   double max_abs_error = 0;  // achieved, over all chunks, rounded up by at most 2^-16 of the bound
+  // The same for pwrel, relative to each value; 0 for other kinds.
+  double bound_pwrel = 0;
+  double max_pwrel_error = 0;
   std::optional<double> fill;
   std::uint64_t chunk_count = 0;
   std::uint64_t original_bytes = 0;
   std::uint64_t compressed_bytes = 0;
-  bool complete = false;  // every chunk's record was found; otherwise max_abs_error is the bound
+  bool complete = false;  // every chunk's record was found; otherwise the error is the bound
 };
 
 struct ChunkInfo {
   std::uint64_t offset = 0;      // of its record in the stream
   std::uint64_t size_bytes = 0;  // of its record
   Pipeline pipeline = Pipeline::raw;
-  double max_abs_error = 0;
+  double max_abs_error = 0;    // 0 for pwrel
+  double max_pwrel_error = 0;  // 0 for other kinds
   std::array<std::uint64_t, kMaxRank> origin{};
   Shape shape;
   std::string detail;  // how it was encoded, for people
@@ -247,6 +257,7 @@ struct Comparison {
   std::uint64_t violations = 0;       // finite ones out of bound and special ones not bit for bit
   std::uint64_t first_violation = 0;  // its linear index, when there is one
   double max_abs_error = 0;           // over finite values
+  double max_pwrel_error = 0;         // |error| / |original|; infinite where a zero is lost
   double value_range = 0;
   double mean_squared_error = 0;
   double psnr_db = 0;  // infinity when there is no error
@@ -313,11 +324,16 @@ FIRN_API Status decompress_region(std::span<const std::uint8_t> stream, const Re
 FIRN_API Result<Info> inspect(std::span<const std::uint8_t> stream);
 FIRN_API Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> stream);
 
-// Compares decoded values with the original's, value by value. `bound_abs` decides what counts
-// as a violation.
+// Compares decoded values with the original's, value by value. The bound decides what counts as a
+// violation: an absolute one, pwrel, or lossless (0).
 FIRN_API Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded,
-                                    double bound_abs, std::optional<double> fill = {},
+                                    const Bound& bound, std::optional<double> fill = {},
                                     const Execution& execution = {});
+inline Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded,
+                                  double bound_abs, std::optional<double> fill = {},
+                                  const Execution& execution = {}) {
+  return compare(original, decoded, Bound::abs(bound_abs), fill, execution);
+}
 // Decodes the stream and compares it with the original under the bound that it promises.
 // Succeeds with violations > 0 when the bound is broken.
 FIRN_API Result<Comparison> verify(const ArrayView& original, std::span<const std::uint8_t> stream,

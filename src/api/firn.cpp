@@ -43,9 +43,10 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::lorenzo, "lorenzo"},   {Pipeline::blockpack, "blockpack"},
     {Pipeline::ceresz, "ceresz"},     {Pipeline::ceresz4, "ceresz4"},
     {Pipeline::contexts, "contexts"}, {Pipeline::interp, "interp"},
+    {Pipeline::fre, "fre"},           {Pipeline::fre_round, "fre-round"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
-constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr"};
+constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr", "pwrel"};
 
 // Runs what may throw and turns an exception into an error.
 template <class Body>
@@ -288,16 +289,17 @@ Result<Info> inspect(std::span<const std::uint8_t> bytes) {
     info.shape = header.shape;
     info.chunk = header.chunk;
     info.bound = header.bound;
-    info.bound_abs = header.bound_abs;
+    const bool pointwise = header.bound.kind == BoundKind::pwrel;
+    (pointwise ? info.bound_pwrel : info.bound_abs) = header.bound_abs;
     info.fill = header.fill;
     info.chunk_count = stream.grid.count();
     info.original_bytes = header.shape.count() * size_of(header.type);
     info.compressed_bytes = bytes.size();
     info.complete = stream.records.entries.size() == info.chunk_count;
-    info.max_abs_error = info.complete ? 0 : header.bound_abs;
+    double& error = pointwise ? info.max_pwrel_error : info.max_abs_error;
+    error = info.complete ? 0 : header.bound_abs;
     for (const auto& entry : stream.records.entries) {
-      info.max_abs_error = std::max(info.max_abs_error,
-                                    container::error_of_units(entry.error_units, header.bound_abs));
+      error = std::max(error, container::error_of_units(entry.error_units, header.bound_abs));
     }
     return info;
   });
@@ -317,7 +319,8 @@ Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> byte
       ChunkInfo chunk;
       chunk.offset = entry.offset;
       chunk.size_bytes = entry.size;
-      chunk.max_abs_error = container::error_of_units(entry.error_units, header.bound_abs);
+      (header.bound.kind == BoundKind::pwrel ? chunk.max_pwrel_error : chunk.max_abs_error) =
+          container::error_of_units(entry.error_units, header.bound_abs);
       chunk.origin = region.origin;
       chunk.shape = region.shape;
       if (record) {
@@ -332,9 +335,14 @@ Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> byte
   });
 }
 
-Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded, double bound_abs,
+Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded, const Bound& bound,
                            std::optional<double> fill, const Execution& execution) {
   return guarded([&]() -> Result<Comparison> {
+    if (bound.kind == BoundKind::rel || bound.kind == BoundKind::psnr) {
+      return Error{ErrorCode::invalid_argument,
+                   std::string("values cannot be compared under a bound of kind ") +
+                       name_of(bound.kind) + "; give an absolute one, or pwrel"};
+    }
     if (const Status status = check_threads(execution); !status) return status.error();
     if (original.type != decoded.type || !(original.shape == decoded.shape)) {
       return Error{ErrorCode::invalid_argument,
@@ -351,7 +359,7 @@ Result<Comparison> compare(const ArrayView& original, const ArrayView& decoded, 
       return Error{ErrorCode::invalid_argument, "an array's data is null"};
     }
     pipelines::Workers workers(execution.threads);
-    return engine::compare(original, decoded, bound_abs, fill, workers);
+    return engine::compare(original, decoded, bound, fill, workers);
   });
 }
 
@@ -370,8 +378,10 @@ Result<Comparison> verify(const ArrayView& original, std::span<const std::uint8_
     if (!decoded.resize(static_cast<std::size_t>(info->original_bytes))) throw std::bad_alloc();
     const MutableArrayView out{decoded.data(), info->type, info->shape, {}};
     if (const Status status = decompress(bytes, out, execution); !status) return status.error();
-    return compare(original, {decoded.data(), info->type, info->shape, {}}, info->bound_abs,
-                   info->fill, execution);
+    const Bound promised = info->bound.kind == BoundKind::pwrel ? Bound::pwrel(info->bound_pwrel)
+                                                                : Bound::abs(info->bound_abs);
+    return compare(original, {decoded.data(), info->type, info->shape, {}}, promised, info->fill,
+                   execution);
   });
 }
 

@@ -82,7 +82,7 @@ firn::Result<firn::Options> options_of(const firn_options* given, int* threads) 
                        "the options are NULL or not initialised by firn_options_init"};
   }
   firn::Options result;
-  if (options.bound < FIRN_LOSSLESS || options.bound > FIRN_PSNR || options.preset < FIRN_FAST ||
+  if (options.bound < FIRN_LOSSLESS || options.bound > FIRN_PWREL || options.preset < FIRN_FAST ||
       options.preset > FIRN_SMALL) {
     return firn::Error{firn::ErrorCode::invalid_argument, "unknown bound or preset"};
   }
@@ -207,6 +207,8 @@ firn_status firn_inspect(firn_context* context, const void* stream, size_t size,
     result.original_bytes = found->original_bytes;
     result.compressed_bytes = found->compressed_bytes;
     result.complete = found->complete;
+    result.bound_pwrel = found->bound_pwrel;
+    result.max_pwrel_error = found->max_pwrel_error;
     write_struct(result, info);
     return FIRN_OK;
   });
@@ -265,6 +267,7 @@ firn_status firn_verify(firn_context* context, const firn_array* original, const
     result.value_range = found->value_range;
     result.mean_squared_error = found->mean_squared_error;
     result.psnr_db = found->psnr_db;
+    result.max_pwrel_error = found->max_pwrel_error;
     write_struct(result, comparison);
     if (found->violations == 0) return FIRN_OK;
     return fail(context, firn::ErrorCode::bound_exceeded,

@@ -25,6 +25,9 @@ inline constexpr int kMarginShift = 4;
 inline constexpr int kMinMargin = 2;
 inline constexpr int kMaxMargin = 10;
 
+// The largest fraction that a pwrel stream enforces: below it differences of values are exact.
+inline constexpr double kMaxPointwise = 0.5;
+
 // First byte of a record. Chunk records carry the id of their pipeline.
 inline constexpr std::uint8_t kIndexTag = 0x00;
 inline constexpr std::uint8_t kPipelineMask = 0x0F;
@@ -44,6 +47,10 @@ inline constexpr std::uint64_t kMaxChunkValues = std::uint64_t{1} << 24;
 // Payload of a quantising pipeline: flags in its first byte.
 inline constexpr std::uint8_t kHasExactPoints = 0x01;
 inline constexpr std::uint8_t kWideCodes = 0x02;
+
+// The same byte of `fre`, besides kHasExactPoints.
+inline constexpr std::uint8_t kFreRounded = 0x02;
+inline constexpr std::uint8_t kFreExchanged = 0x04;
 
 // How the symbols of `lorenzo` are coded.
 inline constexpr std::uint8_t kSymbolsSingle = 0;

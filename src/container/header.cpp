@@ -86,7 +86,7 @@ Result<Header> read_header(ByteReader& in, std::span<const std::uint8_t> stream)
   // Checked before they decide how to read on; the checksum below covers them too.
   if (in.ok() && (rank < 1 || rank > kMaxRank || type < 1 || type > 2 ||
                   (descriptor & format::kDescriptorReserved) != 0 ||
-                  (bound & format::kBoundKindMask) > static_cast<unsigned>(BoundKind::psnr))) {
+                  (bound & format::kBoundKindMask) > static_cast<unsigned>(BoundKind::pwrel))) {
     return header_error(ErrorCode::corrupt, "impossible type, rank or kind of bound");
   }
   header.type = static_cast<Type>(type);
@@ -113,8 +113,10 @@ Result<Header> read_header(ByteReader& in, std::span<const std::uint8_t> stream)
     return header_error(ErrorCode::corrupt, "checksum does not match");
   }
   // A checksum is no proof of sense.
-  const bool lossy = header.bound_abs != 0;
+  const bool pointwise = header.bound.kind == BoundKind::pwrel;
+  const bool lossy = header.bound_abs != 0 && !pointwise;
   if (!(header.bound_abs >= 0) || !std::isfinite(header.bound_abs) ||
+      (pointwise && (header.bound_abs > format::kMaxPointwise || header.margin != 0)) ||
       (lossy && (header.margin < format::kMinMargin || header.margin > format::kMaxMargin)) ||
       (header.type == Type::f32 &&
        static_cast<double>(static_cast<float>(header.bound_abs)) != header.bound_abs)) {

@@ -15,7 +15,7 @@ struct Header {
   Shape shape;
   Shape chunk;           // of the same rank
   Bound bound;           // as asked for
-  double bound_abs = 0;  // as enforced, exact in `type`; 0 means lossless
+  double bound_abs = 0;  // as enforced, exact in `type`; 0 means lossless; for pwrel a fraction
   int margin = 0;
   std::optional<double> fill;  // exact in `type`
   std::uint32_t checksum = 0;  // set by write and read

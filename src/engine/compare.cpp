@@ -10,15 +10,32 @@
 namespace firn::engine {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Zeros keep their bits and no value changes its sign. The comparison is exact: a difference that
+// a double cannot hold is far beyond the bound, and the product's rounding is looked at when it
+// matters.
+template <class T>
+bool within_pointwise(T original, T decoded, double bound) {
+  if (original == 0) return std::memcmp(&original, &decoded, sizeof(T)) == 0;
+  if (std::signbit(original) != std::signbit(decoded)) return false;
+  const double scale = std::fabs(original) < 1e-200 ? 0x1p400 : 1;  // no product underflows
+  const double magnitude = std::fabs(static_cast<double>(original) * scale);
+  const double error =
+      std::fabs(static_cast<double>(decoded) * scale - static_cast<double>(original) * scale);
+  const double limit = bound * magnitude;
+  return error == limit ? std::fma(bound, magnitude, -limit) >= 0 : error < limit;
+}
+
 template <class T>
 struct Piece {
   std::uint64_t count = 0, exact = 0, violations = 0;
   std::uint64_t first_violation = std::numeric_limits<std::uint64_t>::max();
-  double max_error = 0, squares = 0;
+  double max_error = 0, max_relative = 0, squares = 0;
   double low = std::numeric_limits<double>::infinity(), high = -low;
 
   // Squares are of errors in `unit`s, so that those of very large values do not overflow.
-  void add(T original, T decoded, double bound, double unit, T fill, std::uint64_t index) {
+  void add(T original, T decoded, const Bound& bound, double unit, T fill, std::uint64_t index) {
     ++count;
     bool good;
     if (!std::isfinite(original) || original == fill) {
@@ -27,7 +44,13 @@ struct Piece {
     } else {
       // In long double the difference of two doubles is compared without rounding that matters.
       const long double error = std::fabs(static_cast<long double>(decoded) - original);
-      good = error <= static_cast<long double>(bound);
+      good = bound.kind == BoundKind::pwrel ? within_pointwise(original, decoded, bound.value)
+                                            : error <= static_cast<long double>(bound.value);
+      if (error != 0) {
+        const auto relative =
+            static_cast<double>(error / std::fabs(static_cast<long double>(original)));
+        max_relative = std::max(max_relative, std::isnan(relative) ? kInfinity : relative);
+      }
       max_error = std::isnan(static_cast<double>(error))
                       ? std::numeric_limits<double>::infinity()
                       : std::max(max_error, static_cast<double>(error));
@@ -47,6 +70,7 @@ struct Piece {
     violations += other.violations;
     first_violation = std::min(first_violation, other.first_violation);
     max_error = std::max(max_error, other.max_error);
+    max_relative = std::max(max_relative, other.max_relative);
     squares += other.squares;
     low = std::min(low, other.low);
     high = std::max(high, other.high);
@@ -54,7 +78,7 @@ struct Piece {
 };
 
 template <class T>
-Comparison compare_as(const ArrayView& original, const ArrayView& decoded, double bound_abs,
+Comparison compare_as(const ArrayView& original, const ArrayView& decoded, const Bound& bound,
                       std::optional<double> fill, pipelines::Workers& workers) {
   constexpr std::uint64_t kPieceValues = 1 << 18;
   const Shape& shape = original.shape;
@@ -64,7 +88,7 @@ Comparison compare_as(const ArrayView& original, const ArrayView& decoded, doubl
   const Shape piece_shape = choose_slab(shape, kPieceValues);
   const Grid grid(shape, piece_shape);
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
-  const double unit = bound_abs > 0 ? bound_abs : 1;
+  const double unit = bound.kind == BoundKind::abs && bound.value > 0 ? bound.value : 1;
   std::vector<Piece<T>> pieces(static_cast<std::size_t>(grid.count()));
   workers.for_each(grid.count(), [&](std::uint64_t number, pipelines::Workspace&) {
     Piece<T>& piece = pieces[static_cast<std::size_t>(number)];
@@ -82,7 +106,7 @@ Comparison compare_as(const ArrayView& original, const ArrayView& decoded, doubl
       for (std::uint64_t i = 0; i < region.shape.extents[last]; ++i) {
         const auto step = static_cast<std::int64_t>(i);
         piece.add(static_cast<const T*>(original.data)[a + step * a_strides[last]],
-                  static_cast<const T*>(decoded.data)[b + step * b_strides[last]], bound_abs, unit,
+                  static_cast<const T*>(decoded.data)[b + step * b_strides[last]], bound, unit,
                   fill_value, static_cast<std::uint64_t>(index + step));
       }
       int k = last - 1;
@@ -100,6 +124,7 @@ Comparison compare_as(const ArrayView& original, const ArrayView& decoded, doubl
   result.violations = all.violations;
   result.first_violation = all.violations != 0 ? all.first_violation : 0;
   result.max_abs_error = all.max_error;
+  result.max_pwrel_error = all.max_relative;
   result.value_range = all.high >= all.low ? all.high - all.low : 0;
   const std::uint64_t finite = all.count - all.exact;
   const double mean = finite == 0 ? 0 : all.squares / static_cast<double>(finite);
@@ -111,11 +136,10 @@ Comparison compare_as(const ArrayView& original, const ArrayView& decoded, doubl
 
 }  // namespace
 
-Comparison compare(const ArrayView& original, const ArrayView& decoded, double bound_abs,
+Comparison compare(const ArrayView& original, const ArrayView& decoded, const Bound& bound,
                    std::optional<double> fill, pipelines::Workers& workers) {
-  return original.type == Type::f32
-             ? compare_as<float>(original, decoded, bound_abs, fill, workers)
-             : compare_as<double>(original, decoded, bound_abs, fill, workers);
+  return original.type == Type::f32 ? compare_as<float>(original, decoded, bound, fill, workers)
+                                    : compare_as<double>(original, decoded, bound, fill, workers);
 }
 
 }  // namespace firn::engine

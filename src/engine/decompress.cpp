@@ -112,6 +112,7 @@ Status decode_chunk(const OpenStream& stream, std::uint64_t number, const Region
 pipelines::Parameters parameters_of(const container::Header& header) {
   pipelines::Parameters parameters;
   parameters.bound_abs = header.bound_abs;
+  parameters.pointwise = header.bound.kind == BoundKind::pwrel;
   parameters.margin = header.margin;
   parameters.fill = header.fill;
   return parameters;

@@ -321,27 +321,6 @@ class ExactPoints {
   std::size_t found_ = 0;
 };
 
-// A contiguous copy of the chunk, unless it is contiguous already.
-template <class T>
-const T* contiguous(const Box<const T>& chunk, Workspace& workspace) {
-  const T* whole = nullptr;
-  if (chunk.row_stride() == 1 && chunk.row_length() == chunk.count()) {
-    chunk.for_each_row([&](const T* row, std::size_t) {
-      whole = row;
-      return true;
-    });
-    return whole;
-  }
-  T* copy = reinterpret_cast<T*>(workspace.values.reserve(chunk.count() * sizeof(T)));
-  chunk.for_each_row([&](const T* row, std::size_t offset) {
-    for (std::size_t i = 0; i < chunk.row_length(); ++i) {
-      copy[offset + i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
-    }
-    return true;
-  });
-  return copy;
-}
-
 }  // namespace
 
 std::size_t interp_capacity(std::size_t count, std::size_t value_bytes) {
@@ -530,26 +509,7 @@ bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& para
   }
   if (!workspace.rans_decoder.finish()) return false;
 
-  const T* points = refinement.grid();
-  const std::uint8_t* exact = workspace.exact_bytes.data();
-  chunk.for_each_row([&](T* row, std::size_t offset) {
-    const std::size_t length = chunk.row_length();
-    const std::int64_t stride = chunk.row_stride();
-    if (stride == 1) {
-      std::memcpy(row, points + offset, length * sizeof(T));
-    } else {
-      for (std::size_t i = 0; i < length; ++i) {
-        row[static_cast<std::int64_t>(i) * stride] = points[offset + i];
-      }
-    }
-    if (any_exact) {
-      workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
-        std::memcpy(&row[static_cast<std::int64_t>(i - offset) * stride], exact, sizeof(T));
-        exact += sizeof(T);
-      });
-    }
-    return true;
-  });
+  write_values<T>(refinement.grid(), any_exact, chunk, workspace);
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include "encode/lossless.hpp"
 #include "pipelines/blockpack.hpp"
 #include "pipelines/contexts.hpp"
+#include "pipelines/fre.hpp"
 #include "pipelines/interp.hpp"
 #include "pipelines/lorenzo.hpp"
 #include "pipelines/quantized_chunk.hpp"
@@ -75,7 +76,7 @@ std::size_t payload_capacity(std::size_t count, Type type) {
   const std::size_t bytes = size_of(type);
   return std::max({lorenzo_capacity(count, bytes), blockpack_payload_capacity(count, bytes),
                    contexts_capacity(count, bytes), interp_capacity(count, bytes),
-                   encode::Lossless::capacity(count * bytes) + 16});
+                   fre_capacity(count, bytes), encode::Lossless::capacity(count * bytes) + 16});
 }
 
 namespace {
@@ -90,6 +91,9 @@ template <class T>
 bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
                  const Parameters& parameters, Workspace& workspace, std::uint8_t* out,
                  Encoded* encoded) {
+  if (parameters.pointwise && candidate.pipeline != Pipeline::fre) {
+    return encode_fre(chunk, parameters, true, workspace, out, encoded);
+  }
   switch (candidate.pipeline) {
     case Pipeline::lorenzo:
       return encode_lorenzo(chunk, parameters, workspace, out, encoded);
@@ -99,6 +103,11 @@ bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
       return encode_contexts(chunk, parameters, workspace, out, encoded);
     case Pipeline::interp:
       return encode_interp(chunk, parameters, candidate.frozen, workspace, out, encoded);
+    case Pipeline::fre:
+    case Pipeline::fre_round:
+      return parameters.pointwise &&
+             encode_fre(chunk, parameters, candidate.pipeline == Pipeline::fre_round, workspace,
+                        out, encoded);
     case Pipeline::ceresz:
     case Pipeline::ceresz4:
       return encode_ceresz(candidate.pipeline, chunk, parameters, workspace, out, encoded);
@@ -223,6 +232,8 @@ bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Para
       return parameters.bound_abs > 0 && decode_contexts(payload, parameters, chunk, workspace);
     case Pipeline::interp:
       return parameters.bound_abs > 0 && decode_interp(payload, parameters, chunk, workspace);
+    case Pipeline::fre:
+      return parameters.pointwise && decode_fre(payload, chunk, workspace);
     case Pipeline::ceresz:
     case Pipeline::ceresz4:
       return parameters.bound_abs > 0 &&
@@ -244,6 +255,8 @@ std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, i
       return describe_head(payload, rank);
     case Pipeline::interp:
       return describe_interp(payload, rank);
+    case Pipeline::fre:
+      return describe_fre(payload);
     default:
       return {};
   }

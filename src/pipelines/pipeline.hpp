@@ -19,6 +19,7 @@ struct Parameters {
   Pipeline pipeline = Pipeline::lorenzo;  // the one to try first; automatic: the best of several
   bool thorough = false;                  // automatic: try more, harder
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
+  bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;
   std::optional<double> fill;
   bool streaming = false;  // decode: the output is too large for the caches to be of use
@@ -27,7 +28,7 @@ struct Parameters {
 struct Encoded {
   Pipeline pipeline = Pipeline::raw;  // the one that was used
   std::size_t size = 0;               // bytes of payload
-  double max_error = 0;
+  double max_error = 0;               // relative when the bound is
 };
 
 // Room that encode() needs for a chunk of `count` values.

@@ -239,6 +239,42 @@ void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::si
   });
 }
 
+template <class T>
+const T* contiguous(const Box<const T>& chunk, Workspace& workspace) {
+  if (const T* whole = contiguous_memory(chunk)) return whole;
+  T* copy = reinterpret_cast<T*>(workspace.values.reserve(chunk.count() * sizeof(T)));
+  chunk.for_each_row([&](const T* row, std::size_t offset) {
+    for (std::size_t i = 0; i < chunk.row_length(); ++i) {
+      copy[offset + i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
+    }
+    return true;
+  });
+  return copy;
+}
+
+template <class T>
+void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspace& workspace) {
+  const std::uint8_t* exact = workspace.exact_bytes.data();
+  const std::size_t length = chunk.row_length();
+  const std::int64_t stride = chunk.row_stride();
+  chunk.for_each_row([&](T* row, std::size_t offset) {
+    if (stride != 1) {
+      for (std::size_t i = 0; i < length; ++i) {
+        row[static_cast<std::int64_t>(i) * stride] = values[offset + i];
+      }
+    } else if (row != values + offset) {
+      std::memcpy(row, values + offset, length * sizeof(T));
+    }
+    if (any_exact) {
+      workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
+        std::memcpy(&row[static_cast<std::int64_t>(i - offset) * stride], exact, sizeof(T));
+        exact += sizeof(T);
+      });
+    }
+    return true;
+  });
+}
+
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes) {
   return 2 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes);
 }
@@ -250,15 +286,21 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
   out.write<std::uint8_t>(pack_orders(head.orders));
   const auto base = static_cast<std::uint64_t>(head.base);
   out.write_varint(base << 1 ^ (head.base < 0 ? ~std::uint64_t{0} : 0));
-  if (head.exact_count == 0) return;
+  if (head.exact_count != 0) {
+    write_exact_points_of(rank, extents, head.exact_count * value_bytes, workspace, out);
+  }
+}
+
+void write_exact_points_of(int rank, const Extents& extents, std::size_t exact_bytes,
+                           Workspace& workspace, ByteWriter& out) {
   const auto lags = axis_lags(rank, extents);
   std::array<std::size_t, kMaxRank> row_first{};
   int count = 0;
   row_first[count++] = extents[rank - 1];
   for (int k = rank - 3; k >= 0; --k) row_first[count++] = lags[k];
   write_exact_points(workspace.exact_map, {row_first.data(), static_cast<std::size_t>(count)},
-                     {workspace.exact_bytes.data(), head.exact_count * value_bytes},
-                     workspace.lossless, workspace.exact_scratch, out);
+                     {workspace.exact_bytes.data(), exact_bytes}, workspace.lossless,
+                     workspace.exact_scratch, out);
 }
 
 bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::size_t value_bytes,
@@ -297,6 +339,10 @@ std::string describe_head(std::span<const std::uint8_t> payload, int rank) {
   return text;
 }
 
+template const float* contiguous(const Box<const float>&, Workspace&);
+template const double* contiguous(const Box<const double>&, Workspace&);
+template void write_values(const float*, bool, const Box<float>&, Workspace&);
+template void write_values(const double*, bool, const Box<double>&, Workspace&);
 #define FIRN_INSTANTIATE(T, Q)                                                                \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
                                           QuantizedChunk<T, Q>*);                             \

@@ -64,6 +64,32 @@ template <class T, class Q>
 void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::size_t exact_count,
                    const Box<T>& chunk, Workspace& workspace);
 
+// Where the chunk's values lie, when they lie one behind the other; null otherwise.
+template <class T>
+T* contiguous_memory(const Box<T>& chunk) {
+  T* whole = nullptr;
+  if (chunk.row_stride() == 1 && chunk.row_length() == chunk.count()) {
+    chunk.for_each_row([&](T* row, std::size_t) {
+      whole = row;
+      return true;
+    });
+  }
+  return whole;
+}
+
+// A contiguous copy of the chunk, unless it is contiguous already.
+template <class T>
+const T* contiguous(const Box<const T>& chunk, Workspace& workspace);
+
+// Writes decoded values, which lie one behind the other (or where they belong already), to the
+// chunk's place, with the exact points of the workspace on top when there are any.
+template <class T>
+void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspace& workspace);
+
+// The exact points of the workspace, as payloads have them.
+void write_exact_points_of(int rank, const std::array<std::size_t, kMaxRank>& extents,
+                           std::size_t exact_bytes, Workspace& workspace, ByteWriter& out);
+
 // The head of a payload: flags, orders, base, exact points.
 struct PayloadHead {
   bool wide = false;

@@ -40,6 +40,12 @@ Status check_bound(const Bound& bound) {
                    "; it must be a positive number (or ask for lossless)");
       }
       return std::monostate{};
+    case BoundKind::pwrel:
+      if (!(bound.value > 0) || !(bound.value < 1)) {
+        return bad("pwrel bound " + text_of(bound.value) +
+                   "; it must be above 0 and below 1 (or ask for lossless)");
+      }
+      return std::monostate{};
     case BoundKind::psnr:
       if (!(bound.value > 0) || bound.value > 1000) {
         return bad("psnr " + text_of(bound.value) + "; it must be above 0 and at most 1000 dB");
@@ -48,6 +54,12 @@ Status check_bound(const Bound& bound) {
   }
   return bad("unknown kind of bound");
 }
+
+bool is_fre(Pipeline pipeline) {
+  return pipeline == Pipeline::fre || pipeline == Pipeline::fre_round;
+}
+
+bool known(Pipeline pipeline) { return pipeline <= Pipeline::fre || is_fre(pipeline); }
 
 Pipeline pipeline_of(const Options& options) {
   if (options.pipeline != Pipeline::automatic) return options.pipeline;
@@ -58,7 +70,7 @@ Pipeline pipeline_of(const Options& options) {
 // CereSZ's blocks follow the array's order.
 Shape chunk_for(Pipeline pipeline, Preset preset, const Shape& shape) {
   const bool in_order = pipeline == Pipeline::blockpack || pipeline == Pipeline::ceresz ||
-                        pipeline == Pipeline::ceresz4;
+                        pipeline == Pipeline::ceresz4 || is_fre(pipeline);
   if (in_order) return choose_slab(shape, kSlabValues);
   return choose_chunk(shape, preset == Preset::small ? kLargeChunkValues : kChunkValues);
 }
@@ -259,11 +271,21 @@ void set_bound(double bound_abs, double magnitude, Plan* plan) {
       bound == 0 ? 0 : choose_margin<T>(magnitude, static_cast<double>(bound));
 }
 
+// A bound that leaves the mantissa's last bits alone is not worth losing anything for.
+template <class T>
+void set_pointwise_bound(double fraction, Plan* plan) {
+  const T bound = round_down<T>(std::min(fraction, format::kMaxPointwise));
+  const T least = static_cast<T>(sizeof(T) == 4 ? 0x1p-20 : 0x1p-45);
+  plan->header.bound_abs = plan->parameters.bound_abs =
+      bound < least ? 0 : static_cast<double>(bound);
+}
+
 template <class T>
 void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* plan) {
   const Bound& bound = plan->header.bound;
   const std::optional<double>& fill = plan->parameters.fill;
   if (bound.kind == BoundKind::lossless) return;
+  if (bound.kind == BoundKind::pwrel) return set_pointwise_bound<T>(bound.value, plan);
   if (bound.kind == BoundKind::abs) {
     return set_bound<T>(bound.value, sampled_magnitude<T>(array, fill, workers), plan);
   }
@@ -303,11 +325,17 @@ ValueRange value_range(const ArrayView& array, std::optional<double> fill,
 
 Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
   if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
-  if (options.pipeline > Pipeline::interp) return bad("unknown pipeline");
+  if (!known(options.pipeline)) return bad("unknown pipeline");
   if (const Status status = check_bound(options.bound); !status) return status.error();
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
   plan.parameters.thorough = options.preset == Preset::small;
+  plan.parameters.pointwise = options.bound.kind == BoundKind::pwrel;
+  if (is_fre(plan.parameters.pipeline) && !plan.parameters.pointwise &&
+      options.bound.kind != BoundKind::lossless) {
+    return bad(std::string("pipeline ") + name_of(options.pipeline) +
+               " keeps point-wise relative bounds only; give the bound as pwrel");
+  }
   // The errors of a pipeline that quantises first are known before it runs.
   if (options.bound.kind == BoundKind::psnr && plan.parameters.pipeline == Pipeline::automatic) {
     plan.parameters.pipeline = Pipeline::contexts;
