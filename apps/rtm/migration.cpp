@@ -1,5 +1,7 @@
 #include "migration.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -23,6 +25,12 @@ class Timed {
   double& sum_;
   Clock::time_point start_;
 };
+
+double thread_cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 void check(const firn::Status& status) { firn_cli::value_or_fail(status, "the frame store"); }
 
@@ -72,7 +80,7 @@ double two_way_time(const Grid& grid, const Field& velocity, double frequency) {
 }  // namespace
 
 Migrator::Migrator(Survey survey, const Field& velocity, const Field& smooth_velocity, Team& team,
-                   std::function<void(const char*, double)> progress)
+                   Progress progress)
     : survey_(survey),
       team_(team),
       progress_(std::move(progress)),
@@ -108,19 +116,24 @@ std::ptrdiff_t Migrator::source_of(int shot) const {
                         (2 * shot + 1) * grid.imaged[2] / (2 * survey_.shots));
 }
 
-void Migrator::tell(const char* phase, int step) const {
-  if (progress_) progress_(phase, static_cast<double>(step + 1) / survey_.steps);
+void Migrator::plan(int phases) {
+  total_ = done_ + static_cast<std::uint64_t>(phases) * static_cast<std::uint64_t>(survey_.shots) *
+                       static_cast<std::uint64_t>(survey_.steps);
 }
 
-void Migrator::shoot(Propagator& waves, int shot, const char* phase,
-                     const std::function<void(int)>& after) {
+void Migrator::tell() {
+  ++done_;
+  if (progress_) progress_(done_, total_);
+}
+
+void Migrator::shoot(Propagator& waves, int shot, const std::function<void(int)>& after) {
   const std::ptrdiff_t source = source_of(shot);
   waves.clear();
   for (int n = 0; n < survey_.steps; ++n) {
     waves.step();
     waves.inject(source, wavelet_[static_cast<std::size_t>(n)]);
     after(n);
-    tell(phase, n);
+    tell();
   }
 }
 
@@ -130,10 +143,11 @@ void Migrator::record(const Propagator& waves, int step, Traces& traces) const {
 }
 
 std::vector<Traces> Migrator::observe() {
+  plan(3);
   std::vector<Traces> all;
   for (int shot = 0; shot < survey_.shots; ++shot) {
     Traces& traces = all.emplace_back(samples_per_shot());
-    shoot(true_waves_, shot, "observing", [&](int n) { record(true_waves_, n, traces); });
+    shoot(true_waves_, shot, [&](int n) { record(true_waves_, n, traces); });
   }
   return all;
 }
@@ -147,7 +161,7 @@ void Migrator::migrate_shot(const Traces& observed, int shot, firn::FrameStore& 
     const Timed timed(result.times.forward);
     firn::ArrayView frame = firn::view(waves.field(), store.shape());
     frame.strides = {grid.plane(), grid.pitch(), 1, 0};
-    shoot(waves, shot, "forward", [&](int n) {
+    shoot(waves, shot, [&](int n) {
       record(waves, n, residual);
       if (n % survey_.frame_interval != 0) return;
       const Timed putting(result.times.put);
@@ -187,12 +201,13 @@ void Migrator::migrate_shot(const Traces& observed, int shot, firn::FrameStore& 
         }
       });
     }
-    tell("backward", survey_.steps - 1 - n);
+    tell();
   }
 }
 
 Migration Migrator::migrate(const std::vector<Traces>& observed, firn::StoreOptions options) {
   const auto& n = survey_.grid.imaged;
+  plan(2);
   Migration result;
   result.image.assign(survey_.grid.imaged_count(), 0.0f);
   result.frame_bytes = survey_.grid.imaged_count() * sizeof(float);
@@ -202,7 +217,9 @@ Migration Migrator::migrate(const std::vector<Traces>& observed, firn::StoreOpti
   for (int shot = 0; shot < survey_.shots; ++shot) {
     firn::FrameStore store =
         firn_cli::value_or_fail(firn::FrameStore::create(options), "the frame store");
+    const double cpu_before = thread_cpu_seconds();
     migrate_shot(observed[static_cast<std::size_t>(shot)], shot, store, result);
+    result.times.caller_cpu += thread_cpu_seconds() - cpu_before;
     add(store.stats(), result.store);
   }
   return result;

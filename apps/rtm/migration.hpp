@@ -30,6 +30,7 @@ inline constexpr int kSourceDepth = 3;
 struct Times {
   double forward = 0, backward = 0;  // with everything in them
   double put = 0, get = 0;           // spent in calls of the store
+  double caller_cpu = 0;             // of the thread that calls the store and works, without waits
   double total() const { return forward + backward; }
 };
 
@@ -46,9 +47,10 @@ using Traces = std::vector<float>;
 
 class Migrator {
  public:
-  // `progress` is told a fraction; it may be empty.
+  // Told after every step how many are done, and of how many; may be empty.
+  using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
   Migrator(Survey survey, const Field& velocity, const Field& smooth_velocity, Team& team,
-           std::function<void(const char* phase, double done)> progress = {});
+           Progress progress = {});
 
   // What the receivers record of every shot in the true model: the survey's data.
   std::vector<Traces> observe();
@@ -64,15 +66,16 @@ class Migrator {
  private:
   std::ptrdiff_t source_of(int shot) const;
   // Steps the shot through the model; `after(step)` sees every new field.
-  void shoot(Propagator& waves, int shot, const char* phase,
-             const std::function<void(int step)>& after);
+  void shoot(Propagator& waves, int shot, const std::function<void(int step)>& after);
   void record(const Propagator& waves, int step, Traces& traces) const;
   void migrate_shot(const Traces& observed, int shot, firn::FrameStore& store, Migration& result);
-  void tell(const char* phase, int step) const;
+  void plan(int phases);  // how many times the shots are stepped through from now on
+  void tell();
 
   Survey survey_;
   Team& team_;
-  std::function<void(const char*, double)> progress_;
+  Progress progress_;
+  std::uint64_t done_ = 0, total_ = 0;  // steps
   float dt_;
   std::vector<float> wavelet_;
   std::vector<std::ptrdiff_t> receivers_;
