@@ -47,6 +47,7 @@ inline constexpr std::uint64_t kMaxChunkValues = std::uint64_t{1} << 24;
 // Payload of a quantising pipeline: flags in its first byte.
 inline constexpr std::uint8_t kHasExactPoints = 0x01;
 inline constexpr std::uint8_t kWideCodes = 0x02;
+inline constexpr std::uint8_t kHasSigns = 0x04;  // under a point-wise bound
 
 // The same byte of `fre`, besides kHasExactPoints.
 inline constexpr std::uint8_t kFreRounded = 0x02;

@@ -30,6 +30,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.wide = sizeof(Q) == 8;
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
+  head.signs = quantized.signs;
   head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
                               kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
@@ -72,8 +73,7 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
     if (next == nullptr) return false;
     predict.reconstruct(residuals, length, lags, carry, codes + begin);
   }
-  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), parameters, head.exact_count, chunk,
-                      workspace);
+  restore_chunk<T, Q>(codes, head, parameters, chunk, workspace);
   return next == end;
 }
 
@@ -108,8 +108,8 @@ bool decode_blockpack(std::span<const std::uint8_t> payload, const Parameters& p
                       const Box<T>& chunk, Workspace& workspace) {
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
-                         &head)) {
+  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(),
+                         workspace, &head)) {
     return false;
   }
   if constexpr (sizeof(T) == 8) {
@@ -133,6 +133,7 @@ bool encode_ceresz(Pipeline pipeline, const Box<const T>& chunk, const Parameter
   }
   PayloadHead head;
   head.exact_count = quantized.exact_count;
+  head.signs = quantized.signs;
   predict::Lags previous;
   previous.add(1);
   if (head.exact_count != 0) {
@@ -152,8 +153,8 @@ bool decode_ceresz(Pipeline pipeline, std::span<const std::uint8_t> payload,
                    const Parameters& parameters, const Box<T>& chunk, Workspace& workspace) {
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
-                         &head) ||
+  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(),
+                         workspace, &head) ||
       head.wide || pack_orders(head.orders) != 0) {
     return false;
   }
@@ -164,8 +165,7 @@ bool decode_ceresz(Pipeline pipeline, std::span<const std::uint8_t> payload,
       end) {
     return false;
   }
-  restore_chunk<T, std::int32_t>(codes, static_cast<std::int32_t>(head.base), parameters,
-                                 head.exact_count, chunk, workspace);
+  restore_chunk<T, std::int32_t>(codes, head, parameters, chunk, workspace);
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "encode/context_rans.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "predict/interpolation.hpp"
+#include "quantize/logarithmic.hpp"
 
 namespace firn::pipelines {
 namespace {
@@ -48,6 +49,84 @@ struct Geometry {
   std::size_t spacing(std::size_t k, std::size_t s) const { return frozen >> k & 1 ? 1 : s; }
 };
 
+// How points become codes: by their distance from the prediction under an absolute bound, by that
+// of the logarithms under a point-wise one.
+template <class T>
+class PointCoder {
+ public:
+  PointCoder(const Parameters& parameters, simd::Target target)
+      : pointwise_(parameters.pointwise),
+        fill_(parameters.fill ? static_cast<T>(*parameters.fill)
+                              : std::numeric_limits<T>::quiet_NaN()),
+        bound_(static_cast<T>(parameters.bound_abs)),
+        scale_(bound_, parameters.margin),
+        log_scale_(bound_),
+        kernels_(predict::interpolation_kernels<T>(target)),
+        log_kernels_(quantize::log_point_kernels<T>(target)) {}
+
+  // Codes are 32-bit.
+  bool usable() const { return !pointwise_ || (log_scale_.usable() && !log_scale_.wide()); }
+
+  void predict(const predict::Direction<T>* directions, int count, std::size_t length,
+               T* predictions, std::uint8_t* contexts) const {
+    if (pointwise_) {
+      const T inverse_step = 1 / (2 * bound_);
+      kernels_.predict_pointwise(directions, count, length, inverse_step, predictions, contexts);
+    } else {
+      kernels_.predict(directions, count, length, scale_.inverse_step, predictions, contexts);
+    }
+  }
+  bool quantize(T value, T* point, std::int32_t* code, T* error) const {
+    return pointwise_ ? quantize::log_quantize_point(value, log_scale_, fill_, point, code, error)
+                      : predict::quantize_point(value, scale_, fill_, point, code, error);
+  }
+  bool quantize(const T* values, std::size_t count, T* points, std::int32_t* codes,
+                T* max_error) const {
+    return pointwise_
+               ? log_kernels_.quantize(values, count, log_scale_, fill_, points, codes, max_error)
+               : kernels_.quantize(values, count, scale_, fill_, points, codes, max_error);
+  }
+  // Whether a value was coded: `point` is what quantize has left.
+  bool holds(T value, T point) const {
+    if (pointwise_) {
+      std::int32_t code = 0;
+      T error = 0;
+      return quantize::log_quantize_point(value, log_scale_, fill_, &point, &code, &error);
+    }
+    return value != fill_ && std::fabs(point - value) < bound_;
+  }
+  T restore(std::int32_t code, T prediction) const {
+    return pointwise_ ? quantize::log_restore_point(code, log_scale_, prediction)
+                      : prediction + static_cast<T>(code) * scale_.step;
+  }
+  void restore(const std::int32_t* codes, std::size_t count, T* points) const {
+    if (pointwise_) {
+      log_kernels_.restore(codes, count, log_scale_, points);
+    } else {
+      kernels_.restore(codes, count, scale_.step, points);
+    }
+  }
+  void magnitudes(const std::int32_t* codes, std::size_t count, std::uint8_t* out) const {
+    kernels_.magnitudes(codes, count, out);
+  }
+  // Errors are rounded to the nearest number, so the largest may be a little more than that.
+  double rounded_up(T max_error) const {
+    if (!(max_error > 0)) return 0;
+    if (pointwise_) {
+      return std::min(static_cast<double>(max_error) * (1 + 0x1p-20), static_cast<double>(bound_));
+    }
+    return static_cast<double>(std::nextafter(max_error, bound_));
+  }
+
+ private:
+  bool pointwise_;
+  T fill_, bound_;
+  quantize::Scale<T> scale_;
+  quantize::LogScale<T> log_scale_;
+  const predict::InterpolationKernels<T>& kernels_;
+  const quantize::LogPointKernels<T>& log_kernels_;
+};
+
 // One parity class of a level: points that lie at odd multiples of the spacing s along the axes in
 // `odd`, at even ones along the others (any along frozen axes).
 template <class T>
@@ -66,10 +145,8 @@ struct Class {
 template <class T>
 class Refinement {
  public:
-  Refinement(const Geometry& geometry, T inverse_step, Workspace& workspace)
-      : geometry_(geometry),
-        inverse_step_(inverse_step),
-        kernels_(predict::interpolation_kernels<T>(workspace.target)) {
+  Refinement(const Geometry& geometry, const PointCoder<T>& coder, Workspace& workspace)
+      : geometry_(geometry), coder_(coder) {
     const std::size_t count =
         geometry.extents[0] * geometry.extents[1] * geometry.extents[2] * geometry.extents[3];
     // Three sets: the grid so far, the classes that join it, and the grid of both.
@@ -167,7 +244,7 @@ class Refinement {
     }
     if (odd >> 3 & 1) add_fast_axis(odd, a, b, c, directions[count++]);
     const std::size_t row = cls.row(a, b, c);
-    kernels_.predict(directions, count, cls.extents[3], inverse_step_, cls.points + row, contexts);
+    coder_.predict(directions, count, cls.extents[3], cls.points + row, contexts);
   }
 
   // Joins the classes of the level into the grid.
@@ -252,8 +329,7 @@ class Refinement {
   }
 
   Geometry geometry_;
-  T inverse_step_;
-  const predict::InterpolationKernels<T>& kernels_;
+  const PointCoder<T>& coder_;
   T* points_ = nullptr;
   std::uint8_t* magnitudes_ = nullptr;
   T* class_points_ = nullptr;
@@ -308,6 +384,13 @@ class ExactPoints {
     workspace_.exact_map.set(i);
   }
   std::size_t found() const { return found_; }
+  // Those whose bits cost something: not zeros, which only a point-wise bound makes exact.
+  std::size_t costly(bool pointwise) const {
+    if (found_ == 0 || !pointwise) return found_;
+    std::size_t costly = 0;
+    workspace_.exact_map.for_each(0, count_, [&](std::size_t i) { costly += values_[i] != 0; });
+    return costly;
+  }
   void list() {
     if (found_ == 0) return;
     T* exact = reinterpret_cast<T*>(workspace_.exact_bytes.reserve(found_ * sizeof(T)));
@@ -332,13 +415,11 @@ template <class T>
 bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen,
                    Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
   const std::size_t count = chunk.count();
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
-  const T fill =
-      parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
+  const PointCoder<T> coder(parameters, workspace.target);
+  if (!coder.usable()) return false;
   const Geometry geometry(chunk.rank(), chunk.extents(), frozen);
-  const auto& kernels = predict::interpolation_kernels<T>(workspace.target);
   const T* values = contiguous(chunk, workspace);
-  Refinement<T> refinement(geometry, scale.inverse_step, workspace);
+  Refinement<T> refinement(geometry, coder, workspace);
   ExactPoints<T> exact(values, count, workspace);
   std::int32_t* codes =
       reinterpret_cast<std::int32_t*>(workspace.residuals.reserve(count / 2 + 64));
@@ -365,7 +446,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
           for (std::size_t d = 0; d < grid[3]; ++d, ++i) {
             const std::size_t at = a * lag[0] + b * lag[1] + c * lag[2] + d;
             T point = previous, error = 0;
-            if (!predict::quantize_point(values[at], scale, fill, &point, &codes[i], &error)) {
+            if (!coder.quantize(values[at], &point, &codes[i], &error)) {
               exact.add(at);
               contexts[i] = kExactContext;
             } else {
@@ -377,7 +458,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
         }
       }
     }
-    kernels.magnitudes(codes, roots, refinement.grid_magnitudes());
+    coder.magnitudes(codes, roots, refinement.grid_magnitudes());
     segments.push_back(roots);
   }
 
@@ -397,24 +478,24 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
         gather(values + offset, step, length, wanted);
         T* points = cls.points + cls.row(a, b, c);
         add_to(row_contexts, length, level_set(s));
-        if (!kernels.quantize(wanted, length, scale, fill, points, row_codes, &max_error)) {
+        if (!coder.quantize(wanted, length, points, row_codes, &max_error)) {
           for (std::size_t k = 0; k < length; ++k) {
-            if (wanted[k] != fill && std::fabs(points[k] - wanted[k]) < scale.bound) continue;
+            if (coder.holds(wanted[k], points[k])) continue;
             exact.add(offset + k * step);
             row_contexts[k] = kExactContext;
-            points[k] = finite_or_zero(points[k]);
+            points[k] = coder.restore(0, finite_or_zero(points[k]));
           }
         }
         row_codes += length;
         row_contexts += length;
       });
-      kernels.magnitudes(codes + done, cls.count, cls.magnitudes);
+      coder.magnitudes(codes + done, cls.count, cls.magnitudes);
       segments.push_back(cls.count);
       done += cls.count;
     }
     refinement.close_level();
   }
-  if (exact.found() > count / 4 && !parameters.fill) return false;
+  if (exact.costly(parameters.pointwise) > count / 4 && !parameters.fill) return false;
 
   exact.list();
   PayloadHead head;
@@ -424,9 +505,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   writer.write<std::uint8_t>(static_cast<std::uint8_t>(frozen));
   writer.advance(workspace.rans_encoder.encode(codes, contexts, count, segments, workspace.target,
                                                writer.here()));
-  // Errors are rounded to the nearest number, so the largest may be a little more than that.
-  if (max_error > 0) max_error = std::nextafter(max_error, scale.bound);
-  *encoded = {Pipeline::interp, writer.size(), static_cast<double>(max_error)};
+  *encoded = {Pipeline::interp, writer.size(), coder.rounded_up(max_error)};
   return true;
 }
 
@@ -436,17 +515,18 @@ bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& para
   const std::size_t count = chunk.count();
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), count, workspace, &head) ||
-      head.wide || pack_orders(head.orders) != 0 || head.base != 0) {
+  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), count, workspace,
+                         &head) ||
+      head.wide || head.signs || pack_orders(head.orders) != 0 || head.base != 0) {
     return false;
   }
   const unsigned frozen = in.read<std::uint8_t>();
   if (!in.ok() || frozen >> chunk.rank() != 0) return false;
   if (!workspace.rans_decoder.start(in.read_rest(), workspace.target)) return false;
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  const PointCoder<T> coder(parameters, workspace.target);
+  if (!coder.usable()) return false;
   const Geometry geometry(chunk.rank(), chunk.extents(), frozen);
-  const auto& kernels = predict::interpolation_kernels<T>(workspace.target);
-  Refinement<T> refinement(geometry, scale.inverse_step, workspace);
+  Refinement<T> refinement(geometry, coder, workspace);
   std::int32_t* codes =
       reinterpret_cast<std::int32_t*>(workspace.residuals.reserve(count / 2 + 64));
   std::uint8_t* contexts = workspace.contexts.reserve(count + 64);
@@ -473,10 +553,10 @@ bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& para
     if (!workspace.rans_decoder.decode(contexts, roots, codes)) return false;
     T previous = 0;
     for (i = 0; i < roots; ++i) {
-      if (contexts[i] == kRootContext) previous = previous + static_cast<T>(codes[i]) * scale.step;
+      if (contexts[i] == kRootContext) previous = coder.restore(codes[i], previous);
       refinement.grid()[i] = previous;
     }
-    kernels.magnitudes(codes, roots, refinement.grid_magnitudes());
+    coder.magnitudes(codes, roots, refinement.grid_magnitudes());
   }
 
   for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s != 0; s >>= 1) {
@@ -502,8 +582,8 @@ bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& para
         row_contexts += length;
       });
       if (!workspace.rans_decoder.decode(contexts, cls.count, codes)) return false;
-      kernels.restore(codes, cls.count, scale.step, cls.points);
-      kernels.magnitudes(codes, cls.count, cls.magnitudes);
+      coder.restore(codes, cls.count, cls.points);
+      coder.magnitudes(codes, cls.count, cls.magnitudes);
     }
     refinement.close_level();
   }

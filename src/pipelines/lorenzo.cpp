@@ -217,6 +217,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.wide = sizeof(Q) == 8;
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
+  head.signs = quantized.signs;
   head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
                               predict::kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
@@ -271,8 +272,7 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
     difference.reconstruct(residuals, length, lags, carry, codes + begin);
   }
   if (!extra.ok()) return false;
-  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), parameters, head.exact_count, chunk,
-                      workspace);
+  restore_chunk<T, Q>(codes, head, parameters, chunk, workspace);
   return true;
 }
 
@@ -304,8 +304,8 @@ bool decode_lorenzo(std::span<const std::uint8_t> payload, const Parameters& par
                     const Box<T>& chunk, Workspace& workspace) {
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
-                         &head)) {
+  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(),
+                         workspace, &head)) {
     return false;
   }
   if constexpr (sizeof(T) == 8) {

@@ -91,9 +91,6 @@ template <class T>
 bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
                  const Parameters& parameters, Workspace& workspace, std::uint8_t* out,
                  Encoded* encoded) {
-  if (parameters.pointwise && candidate.pipeline != Pipeline::fre) {
-    return encode_fre(chunk, parameters, true, workspace, out, encoded);
-  }
   switch (candidate.pipeline) {
     case Pipeline::lorenzo:
       return encode_lorenzo(chunk, parameters, workspace, out, encoded);

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "container/format.hpp"
+#include "quantize/logarithmic.hpp"
 
 namespace firn::pipelines {
 
@@ -79,6 +81,18 @@ bool holds(const T* row, std::size_t length, T value) {
   return found;
 }
 
+// Puts the bits of a row at its place among those of the chunk; true when any is set.
+bool merge_bits(const std::uint64_t* row, std::size_t count, std::size_t offset,
+                std::uint64_t* words) {
+  std::uint64_t any = 0;
+  for (std::size_t w = 0; w < (count + 63) / 64; ++w) {
+    any |= row[w];
+    words[offset / 64 + w] |= row[w] << offset % 64;
+    if (offset % 64 != 0) words[offset / 64 + w + 1] |= row[w] >> (64 - offset % 64);
+  }
+  return any != 0;
+}
+
 // visit(i) for each set bit of ceil(count / 64) words, in order; stops when it returns false.
 template <class Visit>
 bool for_each_bit(const std::uint64_t* words, std::size_t count, Visit visit) {
@@ -92,11 +106,49 @@ bool for_each_bit(const std::uint64_t* words, std::size_t count, Visit visit) {
 
 }  // namespace
 
+namespace {
+
+// The two quantisers behind one face.
 template <class T, class Q>
-QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
-                               Workspace& workspace, QuantizedChunk<T, Q>* result) {
-  const auto& kernels = quantize::kernels<T, Q>(workspace.target);
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+struct AbsoluteQuantizer {
+  const quantize::Kernels<T, Q>& kernels;
+  quantize::Scale<T> scale;
+
+  AbsoluteQuantizer(const Parameters& parameters, simd::Target target)
+      : kernels(quantize::kernels<T, Q>(target)),
+        scale(static_cast<T>(parameters.bound_abs), parameters.margin) {}
+  bool find_base(T value, Q* base) const {
+    T error = 0;
+    return quantize::quantize_value<T, Q>(value, scale, base, &error);
+  }
+  bool needs_wide(T value) const {
+    return sizeof(T) == 8 && sizeof(Q) == 4 && quantize::needs_wide(value, scale);
+  }
+  // Exact points of such values cost their bits.
+  static bool costly(T value) { return std::isfinite(value); }
+};
+
+template <class T, class Q>
+struct PointwiseQuantizer {
+  const quantize::LogKernels<T, Q>& kernels;
+  quantize::LogScale<T> scale;
+
+  PointwiseQuantizer(const Parameters& parameters, simd::Target target)
+      : kernels(quantize::log_kernels<T, Q>(target)), scale(static_cast<T>(parameters.bound_abs)) {}
+  bool find_base(T value, Q* base) const {
+    *base = static_cast<Q>(quantize::log_index(value, scale));
+    return std::isnormal(value);
+  }
+  static bool needs_wide(T) { return false; }  // it depends on the bound alone
+  static bool costly(T value) { return std::isfinite(value) && value != 0; }
+};
+
+template <class T, class Q, class Quantizer>
+QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& chunk,
+                              const Parameters& parameters, Workspace& workspace,
+                              QuantizedChunk<T, Q>* result) {
+  const auto& kernels = quantizer.kernels;
+  const auto& scale = quantizer.scale;
   const std::size_t count = chunk.count();
   const std::size_t max_exact = count / 4;
   result->count = count;
@@ -107,6 +159,7 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
   T max_error = 0;
   bool have_base = false;
   QuantizeOutcome outcome = QuantizeOutcome::done;
+  if (parameters.pointwise) workspace.sign_map.reset(count);
 
   chunk.for_each_row([&](const T* row, std::size_t offset) {
     const std::size_t length = chunk.row_length();
@@ -117,10 +170,14 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
       row = gathered;
     }
     Q* codes = result->codes + offset;
-    T error = 0;
     for (std::size_t i = 0; !have_base && i < length; ++i) {
       if (row[i] == fill) continue;
-      have_base = quantize::quantize_value<T, Q>(row[i], scale, &result->base, &error);
+      have_base = quantizer.find_base(row[i], &result->base);
+    }
+    if constexpr (std::is_same_v<Quantizer, PointwiseQuantizer<T, Q>>) {
+      std::uint64_t* signs = workspace.row_flags.reserve((length + 63) / 64);
+      kernels.signs(row, length, signs);
+      result->signs |= merge_bits(signs, length, offset, workspace.sign_map.words());
     }
     const auto row_outcome = kernels.quantize(row, length, scale, result->base, codes);
     if (row_outcome.within && !(parameters.fill && holds(row, length, fill))) {
@@ -135,8 +192,7 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
     }
     T* exact = reinterpret_cast<T*>(workspace.exact_bytes.data());
     return for_each_bit(flags, length, [&](std::size_t i) {
-      if (sizeof(T) == 8 && sizeof(Q) == 4 && row[i] != fill &&
-          quantize::needs_wide(row[i], scale)) {
+      if (row[i] != fill && quantizer.needs_wide(row[i])) {
         outcome = QuantizeOutcome::needs_wide;
         return false;
       }
@@ -149,12 +205,29 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
   if (outcome == QuantizeOutcome::done && !have_base) return QuantizeOutcome::too_many_exact;
   // Masks may cover most of a chunk and still cost little; scattered failures do not.
   if (outcome == QuantizeOutcome::done && result->exact_count > max_exact && !parameters.fill) {
-    std::size_t finite = 0;
     const T* exact = reinterpret_cast<const T*>(workspace.exact_bytes.data());
-    for (std::size_t i = 0; i < result->exact_count; ++i) finite += std::isfinite(exact[i]);
-    if (finite > max_exact) return QuantizeOutcome::too_many_exact;
+    const auto costly = std::count_if(exact, exact + result->exact_count, Quantizer::costly);
+    if (static_cast<std::size_t>(costly) > max_exact) return QuantizeOutcome::too_many_exact;
   }
   result->max_error = static_cast<double>(max_error);
+  return outcome;
+}
+
+}  // namespace
+
+template <class T, class Q>
+QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
+                               Workspace& workspace, QuantizedChunk<T, Q>* result) {
+  if (!parameters.pointwise) {
+    const AbsoluteQuantizer<T, Q> quantizer(parameters, workspace.target);
+    return quantize_with(quantizer, chunk, parameters, workspace, result);
+  }
+  const PointwiseQuantizer<T, Q> quantizer(parameters, workspace.target);
+  if (!quantizer.scale.usable()) return QuantizeOutcome::too_many_exact;
+  if (sizeof(Q) == 4 && quantizer.scale.wide()) return QuantizeOutcome::needs_wide;
+  const auto outcome = quantize_with(quantizer, chunk, parameters, workspace, result);
+  // Errors are quotients rounded to nearest.
+  result->max_error = std::min(result->max_error * (1 + 0x1p-20), parameters.bound_abs);
   return outcome;
 }
 
@@ -212,19 +285,28 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
 }
 
 template <class T, class Q>
-void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::size_t exact_count,
+void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace) {
   const auto& kernels = quantize::kernels<T, Q>(workspace.target);
+  const auto& log_kernels = quantize::log_kernels<T, Q>(workspace.target);
   const auto dequantize = parameters.streaming ? kernels.dequantize_streaming : kernels.dequantize;
-  const T step = quantize::Scale<T>(static_cast<T>(parameters.bound_abs), parameters.margin).step;
+  const T bound = static_cast<T>(parameters.bound_abs);
+  const quantize::LogScale<T> log_scale(bound);
+  const T step = parameters.pointwise ? T{0} : quantize::Scale<T>(bound, parameters.margin).step;
+  const Q base = static_cast<Q>(head.base);
   const std::size_t length = chunk.row_length();
   const std::int64_t stride = chunk.row_stride();
   T* gathered = reinterpret_cast<T*>(workspace.row.reserve(stride == 1 ? 1 : length * sizeof(T)));
   const std::uint8_t* exact = workspace.exact_bytes.data();
   chunk.for_each_row([&](T* row, std::size_t offset) {
     T* values = stride == 1 ? row : gathered;
-    dequantize(codes + offset, length, step, base, values);
-    if (exact_count != 0) {
+    if (parameters.pointwise) {
+      log_kernels.dequantize(codes + offset, length, log_scale, base,
+                             head.signs ? workspace.sign_map.words() : nullptr, offset, values);
+    } else {
+      dequantize(codes + offset, length, step, base, values);
+    }
+    if (head.exact_count != 0) {
       workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
         std::memcpy(&values[i - offset], exact, sizeof(T));
         exact += sizeof(T);
@@ -276,39 +358,60 @@ void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspac
 }
 
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes) {
-  return 2 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes);
+  return 2 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes) +
+         encode::map_capacity(count);
 }
+
+namespace {
+
+// Distances at which a bit map of the chunk may resemble itself: a row, then planes.
+struct MapLags {
+  std::array<std::size_t, kMaxRank> lag{};
+  std::size_t count = 0;
+
+  MapLags(int rank, const Extents& extents) {
+    const auto lags = axis_lags(rank, extents);
+    lag[count++] = extents[rank - 1];
+    for (int k = rank - 3; k >= 0; --k) lag[count++] = lags[k];
+  }
+  std::span<const std::size_t> list() const { return {lag.data(), count}; }
+};
+
+}  // namespace
 
 void write_payload_head(const PayloadHead& head, int rank, const Extents& extents,
                         std::size_t value_bytes, Workspace& workspace, ByteWriter& out) {
   out.write<std::uint8_t>(static_cast<std::uint8_t>(
-      (head.exact_count ? format::kHasExactPoints : 0) | (head.wide ? format::kWideCodes : 0)));
+      (head.exact_count ? format::kHasExactPoints : 0) | (head.wide ? format::kWideCodes : 0) |
+      (head.signs ? format::kHasSigns : 0)));
   out.write<std::uint8_t>(pack_orders(head.orders));
   const auto base = static_cast<std::uint64_t>(head.base);
   out.write_varint(base << 1 ^ (head.base < 0 ? ~std::uint64_t{0} : 0));
   if (head.exact_count != 0) {
     write_exact_points_of(rank, extents, head.exact_count * value_bytes, workspace, out);
   }
+  if (head.signs) {
+    const MapLags lags(rank, extents);
+    encode::write_map(workspace.sign_map, lags.list(), workspace.lossless, workspace.exact_scratch,
+                      out);
+  }
 }
 
 void write_exact_points_of(int rank, const Extents& extents, std::size_t exact_bytes,
                            Workspace& workspace, ByteWriter& out) {
-  const auto lags = axis_lags(rank, extents);
-  std::array<std::size_t, kMaxRank> row_first{};
-  int count = 0;
-  row_first[count++] = extents[rank - 1];
-  for (int k = rank - 3; k >= 0; --k) row_first[count++] = lags[k];
-  write_exact_points(workspace.exact_map, {row_first.data(), static_cast<std::size_t>(count)},
-                     {workspace.exact_bytes.data(), exact_bytes}, workspace.lossless,
-                     workspace.exact_scratch, out);
+  const MapLags lags(rank, extents);
+  write_exact_points(workspace.exact_map, lags.list(), {workspace.exact_bytes.data(), exact_bytes},
+                     workspace.lossless, workspace.exact_scratch, out);
 }
 
-bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::size_t value_bytes,
-                       std::size_t count, Workspace& workspace, PayloadHead* head) {
+bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
+                       const Extents& extents, std::size_t value_bytes, std::size_t count,
+                       Workspace& workspace, PayloadHead* head) {
   const unsigned flags = in.read<std::uint8_t>();
   const std::uint8_t orders = in.read<std::uint8_t>();
   const std::uint64_t base = in.read_varint();
-  if (!in.ok() || (flags & ~(format::kHasExactPoints | format::kWideCodes)) != 0 ||
+  if (!in.ok() ||
+      (flags & ~(format::kHasExactPoints | format::kWideCodes | format::kHasSigns)) != 0 ||
       !unpack_orders(orders, rank, &head->orders)) {
     return false;
   }
@@ -323,6 +426,13 @@ bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::si
       return false;
     }
     head->exact_count = workspace.exact_map.count();
+  }
+  head->signs = (flags & format::kHasSigns) != 0;
+  if (head->signs && !parameters.pointwise) return false;
+  if (head->signs) {
+    workspace.sign_map.reset(count);
+    return encode::read_map(in, extents[rank - 1], workspace.lossless, workspace.exact_scratch,
+                            workspace.sign_map);
   }
   return true;
 }
@@ -346,7 +456,7 @@ template void write_values(const double*, bool, const Box<double>&, Workspace&);
 #define FIRN_INSTANTIATE(T, Q)                                                                \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
                                           QuantizedChunk<T, Q>*);                             \
-  template void restore_chunk(const Q*, Q, const Parameters&, std::size_t, const Box<T>&,     \
+  template void restore_chunk(const Q*, const PayloadHead&, const Parameters&, const Box<T>&, \
                               Workspace&);
 FIRN_INSTANTIATE(float, std::int32_t)
 FIRN_INSTANTIATE(double, std::int32_t)

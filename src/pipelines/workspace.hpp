@@ -34,6 +34,7 @@ struct Workspace {
 
   ScratchArray<std::uint64_t> row_flags;
   encode::BitMap exact_map;
+  encode::BitMap sign_map;  // of a point-wise bound: which values are negative
   ScratchArray<std::uint8_t> exact_bytes;
   encode::ExactPointsScratch exact_scratch;
 
