@@ -63,7 +63,8 @@ class PointCoder {
         scale_(bound_, parameters.margin),
         log_scale_(bound_),
         kernels_(predict::interpolation_kernels<T>(target)),
-        log_kernels_(quantize::log_point_kernels<T>(target)) {}
+        log_kernels_(quantize::log_point_kernels<T>(target)),
+        flag_(quantize::log_kernels<T, std::int32_t>(target).flag) {}
 
   // Codes are 32-bit.
   bool usable() const { return !pointwise_ || (log_scale_.usable() && !log_scale_.wide()); }
@@ -87,14 +88,24 @@ class PointCoder {
                ? log_kernels_.quantize(values, count, log_scale_, fill_, points, codes, max_error)
                : kernels_.quantize(values, count, scale_, fill_, points, codes, max_error);
   }
-  // Whether a value was coded: `point` is what quantize has left.
-  bool holds(T value, T point) const {
-    if (pointwise_) {
-      std::int32_t code = 0;
-      T error = 0;
-      return quantize::log_quantize_point(value, log_scale_, fill_, &point, &code, &error);
+  // visit(i) for each value that quantize could not code and whose point it has left alone.
+  template <class Visit>
+  void for_each_exact(const T* values, const T* points, std::size_t count, Workspace& workspace,
+                      Visit visit) const {
+    if (!pointwise_) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (values[i] != fill_ && std::fabs(points[i] - values[i]) < bound_) continue;
+        visit(i);
+      }
+      return;
     }
-    return value != fill_ && std::fabs(point - value) < bound_;
+    std::uint64_t* flags = workspace.row_flags.reserve((count + 63) / 64);
+    flag_(values, count, log_scale_, fill_, flags);
+    for (std::size_t w = 0; w < (count + 63) / 64; ++w) {
+      for (std::uint64_t word = flags[w]; word != 0; word &= word - 1) {
+        visit(w * 64 + static_cast<std::size_t>(std::countr_zero(word)));
+      }
+    }
   }
   T restore(std::int32_t code, T prediction) const {
     return pointwise_ ? quantize::log_restore_point(code, log_scale_, prediction)
@@ -126,6 +137,7 @@ class PointCoder {
   quantize::LogScale<T> log_scale_;
   const predict::InterpolationKernels<T>& kernels_;
   const quantize::LogPointKernels<T>& log_kernels_;
+  decltype(quantize::LogKernels<T, std::int32_t>::flag) flag_;
 };
 
 // One parity class of a level: points that lie at odd multiples of the spacing s along the axes in
@@ -448,12 +460,11 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
         T* points = cls.points + cls.row(a, b, c);
         add_to(row_contexts, length, level_set(s));
         if (!coder.quantize(wanted, length, points, row_codes, &max_error)) {
-          for (std::size_t k = 0; k < length; ++k) {
-            if (coder.holds(wanted[k], points[k])) continue;
+          coder.for_each_exact(wanted, points, length, workspace, [&](std::size_t k) {
             exact.add(offset + k * step);
             row_contexts[k] = kExactContext;
             points[k] = coder.restore(0, finite_or_zero(points[k]));
-          }
+          });
         }
         row_codes += length;
         row_contexts += length;

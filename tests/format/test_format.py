@@ -126,7 +126,7 @@ POINTWISE_BOUNDS = [("--pwrel", 1 / 64), ("--pwrel", 0.3), ("--pwrel", 1e-5), ("
 
 
 def bounds_for(pipeline):
-    if pipeline == "causal":
+    if pipeline == "causal":  # absolute bounds only
         return [bound for bound in BOUNDS if bound[0] != "--pwrel"]
     return POINTWISE_BOUNDS if pipeline == "fre" else BOUNDS
 
