@@ -1013,6 +1013,8 @@ def fre_stream(data, count, kept, mantissa_bits, exponent_bits, rank_of, what):
     padding = list(bits)
     require(len(padding) < 8 and not any(padding), f"{what}: bits after the last value")
     return patterns
+
+
 # causal
 
 NOT_CODED_CONTEXT = 32
@@ -1456,7 +1458,6 @@ def read_directory(reader, parts):
             reader.position - start == size, "the directory's sizes contradict each other")
     # One in the middle may have been written for the parts behind another series.
     require(listed == parts[len(parts) - len(listed):], "the directory does not describe the parts")
-             9: decode_interp, 11: decode_causal}
 
 
 def decode(stream):

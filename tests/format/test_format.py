@@ -126,6 +126,8 @@ POINTWISE_BOUNDS = [("--pwrel", 1 / 64), ("--pwrel", 0.3), ("--pwrel", 1e-5), ("
 
 
 def bounds_for(pipeline):
+    if pipeline == "causal":
+        return [bound for bound in BOUNDS if bound[0] != "--pwrel"]
     return POINTWISE_BOUNDS if pipeline == "fre" else BOUNDS
 
 
