@@ -34,7 +34,8 @@ typedef enum firn_status {
   FIRN_CORRUPT = 7,
   FIRN_OUT_OF_MEMORY = 8,
   FIRN_BOUND_EXCEEDED = 9,
-  FIRN_CANCELLED = 10
+  FIRN_CANCELLED = 10,
+  FIRN_IO_ERROR = 11
 } firn_status;
 
 typedef enum firn_type { FIRN_F32 = 1, FIRN_F64 = 2 } firn_type;

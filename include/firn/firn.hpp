@@ -41,6 +41,7 @@ enum class ErrorCode : int {
   out_of_memory = 8,
   bound_exceeded = 9,  // verify: some value is further from the original than the bound
   cancelled = 10,      // the progress callback asked to stop
+  io_error = 11,       // a file cannot be opened, read or written
 };
 
 struct Error {

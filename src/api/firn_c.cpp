@@ -431,7 +431,8 @@ const char* firn_status_name(firn_status status) {
                                       "corrupt",
                                       "out of memory",
                                       "bound exceeded",
-                                      "cancelled"};
+                                      "cancelled",
+                                      "input or output failed"};
   const auto index = static_cast<unsigned>(status);
   return index < sizeof names / sizeof *names ? names[index] : "unknown";
 }

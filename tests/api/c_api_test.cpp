@@ -113,7 +113,8 @@ TEST_F(CApi, ChoosesBooks) {
   }
   options_.books = 4;
   size_t size = 0;
-  EXPECT_EQ(firn_compress_into(context_, &array_, &options_, nullptr, 0, &size),
+  std::uint8_t room[1];
+  EXPECT_EQ(firn_compress_into(context_, &array_, &options_, room, sizeof room, &size),
             FIRN_INVALID_ARGUMENT);
   expect_message("book");
 }
