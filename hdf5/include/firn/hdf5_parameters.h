@@ -35,7 +35,7 @@ static inline firn_hdf5_bound firn_hdf5_abs(double error) {
   firn_hdf5_bound bound = {FIRN_ABS, error};
   return bound;
 }
-/* A fraction of each value's own magnitude. */
+/* A fraction of each value's own magnitude; zeros stay zeros. */
 static inline firn_hdf5_bound firn_hdf5_pwrel(double fraction) {
   firn_hdf5_bound bound = {FIRN_PWREL, fraction};
   return bound;
