@@ -50,6 +50,7 @@ inline constexpr std::uint64_t kMaxChunkValues = std::uint64_t{1} << 24;
 // Payload of a quantising pipeline: flags in its first byte.
 inline constexpr std::uint8_t kHasExactPoints = 0x01;
 inline constexpr std::uint8_t kWideCodes = 0x02;
+inline constexpr std::uint8_t kHasRunnerUp = 0x04;
 
 // The same byte of `fre`, besides kHasExactPoints.
 inline constexpr std::uint8_t kFreRounded = 0x02;

@@ -101,6 +101,7 @@ struct PayloadHead {
   Orders orders{};
   std::int64_t base = 0;
   std::size_t exact_count = 0;
+  RunnerUp runner_up;  // read; written is that of the workspace
 };
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes);
 void write_payload_head(const PayloadHead& head, int rank,
@@ -109,6 +110,8 @@ void write_payload_head(const PayloadHead& head, int rank,
 bool read_payload_head(ByteReader& in, int rank, const std::array<std::size_t, kMaxRank>& extents,
                        std::size_t value_bytes, std::size_t count, Workspace& workspace,
                        PayloadHead* head);
+// What a trial said, in words: "; in a trial interp took 12 % more". Nothing without a trial.
+std::string describe_runner_up(const RunnerUp& runner_up);
 // The head in words.
 std::string describe_head(std::span<const std::uint8_t> payload, int rank);
 
