@@ -1,5 +1,6 @@
 // Time of one small message, compressed and decompressed with contexts that are kept, next to
-// memcpy and zfp in the same run (CEAZ's message sizes). Best of many; all on one thread.
+// memcpy and zfp in the same run (CEAZ's message sizes, table 6). `contexts` and `lorenzo` take
+// offline books, so no table is stored. Best of many; all on one thread.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,17 +15,19 @@
 
 namespace {
 
-// Nanoseconds of one call: the best of batches long enough for the clock.
+// Nanoseconds of one call: the best of batches that are long enough for the clock and short enough
+// to run without a break.
 template <class Call>
-double best_of(Call call) {
+double best_of(std::size_t values, Call call) {
   using Clock = std::chrono::steady_clock;
-  constexpr int kBatch = 64, kBatches = 200;
+  constexpr int kBatches = 400;
+  const int calls = static_cast<int>(std::max<std::size_t>(1, 16384 / values));
   double best = 1e18;
   for (int batch = 0; batch < kBatches; ++batch) {
     const auto begin = Clock::now();
-    for (int i = 0; i < kBatch; ++i) call();
+    for (int i = 0; i < calls; ++i) call();
     const double each =
-        std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kBatch;
+        std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / calls;
     best = std::min(best, each);
   }
   return best;
@@ -35,10 +38,8 @@ struct Timing {
   std::size_t bytes;
 };
 
-Timing time_firn(const std::vector<float>& message, firn::Preset preset, double bound) {
-  firn::Options options;
+Timing time_firn(const std::vector<float>& message, firn::Options options, double bound) {
   options.bound = firn::Bound::abs(bound);
-  options.preset = preset;
   firn::Execution execution;
   execution.threads = 1;
   const firn::Shape shape{message.size()};
@@ -47,10 +48,10 @@ Timing time_firn(const std::vector<float>& message, firn::Preset preset, double 
   std::vector<std::uint8_t> stream(*firn::worst_case_size(firn::Type::f32, shape, options));
   std::vector<float> decoded(message.size());
   std::size_t size = 0;
-  const double compress = best_of([&] {
+  const double compress = best_of(message.size(), [&] {
     size = *compressor.compress_into(firn::view(message.data(), shape), options, stream, execution);
   });
-  const double decompress = best_of([&] {
+  const double decompress = best_of(message.size(), [&] {
     (void)decompressor.decompress({stream.data(), size}, firn::mutable_view(decoded.data(), shape),
                                   execution);
   });
@@ -67,12 +68,12 @@ Timing time_zfp(const std::vector<float>& message, double bound) {
   bitstream* bits = stream_open(out.data(), out.size());
   zfp_stream_set_bit_stream(zfp, bits);
   std::size_t size = 0;
-  const double compress = best_of([&] {
+  const double compress = best_of(message.size(), [&] {
     zfp_stream_rewind(zfp);
     size = zfp_compress(zfp, field);
   });
   zfp_field_set_pointer(field, decoded.data());
-  const double decompress = best_of([&] {
+  const double decompress = best_of(message.size(), [&] {
     zfp_stream_rewind(zfp);
     zfp_decompress(zfp, field);
   });
@@ -86,8 +87,8 @@ Timing time_zfp(const std::vector<float>& message, double bound) {
 }  // namespace
 
 int main() {
-  std::printf("%-8s %-10s %8s %14s %14s", "message", "", "bytes", "compress ns", "decompress ns");
-  std::printf("   %s\n", "of zfp's time");
+  std::printf("%-8s %-10s %8s %7s %14s %14s   %s\n", "message", "", "bytes", "of raw",
+              "compress ns", "decompress ns", "of zfp's time");
   for (const std::size_t kib : {1, 4, 16, 64}) {
     std::vector<float> message(kib * 256), copy(kib * 256);
     for (std::size_t i = 0; i < message.size(); ++i) {
@@ -99,20 +100,29 @@ int main() {
     zfp = time_zfp(message, bound);
 #endif
     const auto print = [&](const char* name, const Timing& t) {
-      std::printf("%4zu KiB %-10s %8zu %14.0f %14.0f", kib, name, t.bytes, t.compress,
-                  t.decompress);
+      std::printf("%4zu KiB %-10s %8zu %6.1f%% %14.0f %14.0f", kib, name, t.bytes,
+                  100.0 * static_cast<double>(t.bytes) / static_cast<double>(1024 * kib),
+                  t.compress, t.decompress);
       if (zfp.bytes != 0) {
         std::printf("   %.3f %.3f", t.compress / zfp.compress, t.decompress / zfp.decompress);
       }
       std::printf("\n");
     };
-    const double moved = best_of([&] {
+    const double moved = best_of(message.size(), [&] {
       std::memcpy(copy.data(), message.data(), message.size() * sizeof(float));
       asm volatile("" ::"r"(copy.data()) : "memory");
     });
     print("memcpy", {moved, moved, message.size() * sizeof(float)});
     if (zfp.bytes != 0) print("zfp", zfp);
-    print("fast", time_firn(message, firn::Preset::fast, bound));
-    print("balanced", time_firn(message, firn::Preset::balanced, bound));
+    firn::Options options;
+    options.preset = firn::Preset::fast;
+    print("fast", time_firn(message, options, bound));
+    options.preset = firn::Preset::balanced;
+    print("balanced", time_firn(message, options, bound));
+    options.pipeline = firn::Pipeline::contexts;
+    print("contexts", time_firn(message, options, bound));
+    options.pipeline = firn::Pipeline::lorenzo;
+    options.books = firn::BookPolicy::offline;
+    print("lorenzo", time_firn(message, options, bound));
   }
 }

@@ -52,6 +52,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   header.bound = firn::Bound::abs(std::ldexp(1.0, chunk.bound_exponent));
   header.bound_abs = header.bound.value;
   header.margin = chunk.margin;
+  if (chunk.pointwise) {
+    header.bound = firn::Bound::pwrel(std::ldexp(1.0, -1 - (chunk.bound_exponent & 0x1F)));
+    header.bound_abs = header.bound.value;
+    header.margin = 0;
+  }
   decode(firn::test::forged_stream(header, chunk.pipeline, chunk.payload));
   return 0;
 }

@@ -22,6 +22,7 @@ struct ForgedChunk {
   Type type = Type::f32;
   Shape shape;
   int margin = 0;
+  bool pointwise = false;  // the bound is pwrel, 2^-1 to 2^-32
   std::int8_t bound_exponent = 0;
   std::vector<std::uint8_t> payload;
 
@@ -36,7 +37,9 @@ struct ForgedChunk {
       const std::uint64_t extent = in.read<std::uint8_t>();
       chunk.shape.extents[k] = k + 1 == chunk.shape.rank ? 1 + extent * 3 : 1 + extent % 20;
     }
-    chunk.margin = 2 + in.read<std::uint8_t>() % 9;
+    const auto margin = in.read<std::uint8_t>();
+    chunk.margin = 2 + margin % 9;
+    chunk.pointwise = margin >= 128;
     chunk.bound_exponent = static_cast<std::int8_t>(in.read<std::uint8_t>());
     const auto rest = in.read_rest();
     chunk.payload.assign(rest.begin(), rest.end());

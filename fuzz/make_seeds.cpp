@@ -1,6 +1,8 @@
 // Writes seeds for the fuzzers: make_seeds DECODE_FOLDER ROUND_TRIP_FOLDER
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fuzz_input.hpp"
 #include "support/fields.hpp"
@@ -23,7 +25,13 @@ void write(const std::string& folder, int number, const std::vector<std::uint8_t
 
 template <class T>
 int write_seeds(const std::string& decode, const std::string& round_trip, int number) {
-  for (const firn::Pipeline pipeline : firn::test::chosen_pipelines()) {
+  // Under an absolute bound, then under a point-wise one.
+  std::vector<std::pair<firn::Pipeline, bool>> ways;
+  for (const firn::Pipeline pipeline : firn::test::chosen_pipelines())
+    ways.push_back({pipeline, false});
+  for (const firn::Pipeline pipeline : firn::test::pointwise_pipelines())
+    ways.push_back({pipeline, true});
+  for (const auto& [pipeline, pointwise] : ways) {
     // By rank: the bytes that ForgedChunk reads as extents, and the shape that they stand for.
     const std::vector<std::uint8_t> extents[] = {{60}, {9, 5}, {4, 5, 4}, {2, 3, 2, 3}};
     for (int rank = 1; rank <= firn::kMaxRank; ++rank) {
@@ -33,15 +41,15 @@ int write_seeds(const std::string& decode, const std::string& round_trip, int nu
             static_cast<std::uint8_t>((sizeof(T) == 8) + 2 * (rank - 1))};
         const auto& list = extents[rank - 1];
         head.insert(head.end(), list.begin(), list.end());
-        head.push_back(4);     // margin 6
-        head.push_back(0xFC);  // bound 2^-4
+        head.push_back(pointwise ? 0x84 : 4);     // margin 6
+        head.push_back(pointwise ? 0x03 : 0xFC);  // bound 2^-4
         firn::ByteReader in(head);
         const auto chunk = firn::fuzz::ForgedChunk::read(in);
         auto values = firn::test::make_field<T>(chunk.shape, kind);
         if (kind == Kind::noisy) firn::test::sprinkle_specials(values, 2, values.size() / 20);
         firn::Options options;
         options.pipeline = pipeline;
-        options.bound = firn::Bound::abs(0.0625);
+        options.bound = pointwise ? firn::Bound::pwrel(0.0625) : firn::Bound::abs(0.0625);
         const auto stream = firn::compress(firn::test::const_view_of(values, chunk.shape), options);
         if (!stream) std::exit(1);
         const auto bytes = firn::test::bytes_of(*stream);

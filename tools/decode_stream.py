@@ -8,6 +8,7 @@ is meant to be read, not to be fast. Needs python3-numpy, python3-xxhash, python
 import bisect
 import dataclasses
 import functools
+import heapq
 import itertools
 import math
 import struct
@@ -100,7 +101,7 @@ def read_zstd(data, size, what):
 
 # Header
 
-LOSSLESS, ABS, REL, PSNR = range(4)
+LOSSLESS, ABS, REL, PSNR, PWREL, RATIO = range(6)
 
 
 @dataclasses.dataclass
@@ -114,6 +115,10 @@ class Header:
     bound_asked: float
     fill: float
     checksum: int
+    books: list = dataclasses.field(default_factory=list)  # that chunks share
+
+    def is_pointwise(self):
+        return self.kind == PWREL
 
     def step(self):
         """Distance of neighbouring codes' values, in the array's type."""
@@ -122,6 +127,7 @@ class Header:
 
 
 def read_header(reader):
+    start = reader.position
     require(bytes(reader.bytes(4)) == b"FIRN", "not a Firn stream: it does not begin with FIRN")
     version = reader.number("B")
     require(version == 1, f"format version {version}; this decoder knows version 1")
@@ -135,7 +141,7 @@ def read_header(reader):
 
     bound_byte = reader.number("B")
     kind, margin = bound_byte & 15, bound_byte >> 4
-    require(kind <= PSNR, f"unknown kind of bound {kind}")
+    require(kind <= RATIO, f"unknown kind of bound {kind}")
 
     extents = [reader.varint() for _ in range(rank)]
     one_chunk = flags >> 6 & 1
@@ -149,7 +155,9 @@ def read_header(reader):
     with numpy.errstate(over="ignore"):
         bound_in_type = float(numpy.float32(bound)) if code == "f" else bound
     require(0 <= bound < math.inf and bound == bound_in_type, f"bound {bound}")
-    require(2 <= margin <= 10 if bound > 0 else margin == 0, f"margin {margin}, bound {bound}")
+    require(2 <= margin <= 10 if bound > 0 and kind != PWREL else margin == 0,
+            f"margin {margin}, bound {bound}")
+    require(kind != PWREL or bound <= 0.5, f"point-wise bound {bound}")
     return Header(
         dtype=numpy.dtype("<f4" if code == "f" else "<f8"),
         extents=extents,
@@ -157,9 +165,9 @@ def read_header(reader):
         kind=kind,
         margin=margin,
         bound=bound,
-        bound_asked=reader.number("d") if kind in (REL, PSNR) else None,
+        bound_asked=reader.number("d") if kind in (REL, PSNR, PWREL, RATIO) else None,
         fill=reader.number(code) if flags >> 5 & 1 else None,
-        checksum=reader.check_sum(0, seed=0),
+        checksum=reader.check_sum(start, seed=0),
     )
 
 
@@ -203,6 +211,18 @@ def chunks_of(header):
         yield Chunk(header, box, extents, math.prod(extents))
 
 
+def read_books(reader, header):
+    """Reads the book records, which come before the chunks'."""
+    while reader.left() and reader.data[reader.position] == 15:
+        number = len(header.books)
+        require(number < 64, "there are more than 64 books")
+        reader.what = f"book {number}"
+        start = reader.position
+        reader.number("B")
+        header.books.append(bytes(reader.bytes(reader.number("H"))))
+        reader.check_sum(start, seed=header.checksum << 32 ^ (1 << 63) + number)
+
+
 def read_record(reader, chunk, number):
     """Returns the chunk's values and its achieved error in units of bound / 65535."""
     reader.what = f"chunk {number}"
@@ -222,13 +242,14 @@ def read_record(reader, chunk, number):
     return values, achieved_error
 
 
-def read_index(reader, header, records):
+def read_index(reader, header, first, records):
     """Checks that the index says what the records, (size, achieved error), said."""
     reader.what = "index"
     start = reader.position
     require(reader.number("B") == 0, "the index does not begin with 0")
     count = reader.varint()
     require(count == len(records), f"the index has {count} chunks, not {len(records)}")
+    require(reader.varint() == first, "the index misplaces the first record")
     for number, record in enumerate(records):
         require((reader.varint(), reader.number("H")) == record,
                 f"the index and the record of chunk {number} disagree")
@@ -302,18 +323,23 @@ class QuantizedChunk:
         require(chunk.header.bound > 0, f"{payload.what}: codes, but nothing may be lost")
         self.chunk = chunk
         flags = payload.number("B")
-        require(flags <= 7, f"{payload.what}: reserved flags are set")
+        require(flags & 7 <= (7 if chunk.header.is_pointwise() else 3) and flags < 16,
+                f"{payload.what}: reserved flags are set")
         wide = flags >> 1 & 1
         require(not wide or chunk.header.dtype == "<f8", f"{payload.what}: 64-bit codes of f32")
+        self.is_wide = bool(wide)
         self.unsigned = numpy.dtype("<u8" if wide else "<u4")
         self.lags = read_difference_lags(payload, chunk)
         self.base = payload.svarint()
-        if flags & 4:
+        if flags & 8:
             payload.number("B"), payload.number("B")  # for people: see docs/format.md
         self.is_exact = numpy.zeros(chunk.count, bool)
         self.exact_values = numpy.zeros(0, chunk.header.dtype)
         if flags & 1:
             self.is_exact, self.exact_values = read_exact_points(payload, chunk)
+        self.has_signs = bool(flags >> 2 & 1)
+        if self.has_signs:
+            self.is_negative = read_bit_map(payload, chunk)
 
     def bits(self):
         return 8 * self.unsigned.itemsize
@@ -323,42 +349,116 @@ class QuantizedChunk:
         require(not self.lags and self.base == 0 and self.bits() == 32, f"{what}: its head has "
                 "orders, a base or 64-bit codes")
 
+    def require_no_signs(self, what):
+        require(not self.has_signs, f"{what}: its head has signs")
+
     def values(self, residuals):
         """From the residuals of all points, unsigned."""
         codes = undo_differences(residuals, self.lags)
         codes = codes + self.unsigned.type(self.base % (1 << self.bits()))
         signed = codes.view(f"<i{self.unsigned.itemsize}")
-        with numpy.errstate(over="ignore"):  # at exact points codes mean nothing
-            values = signed.astype(self.chunk.header.dtype) * self.chunk.header.step()
+        if self.chunk.header.is_pointwise():
+            scale = LogScale(self.chunk.header)
+            require(scale.step > 0, "codes, but the bound is too tight for a logarithmic scale")
+            values = scale.values(codes)
+            if self.has_signs:
+                values[self.is_negative] = -values[self.is_negative]
+        else:
+            with numpy.errstate(over="ignore"):  # at exact points codes mean nothing
+                values = signed.astype(self.chunk.header.dtype) * self.chunk.header.step()
         values[self.is_exact] = self.exact_values
         return values
 
 
+# Logarithmic scale
+
+
+class LogScale:
+    """Indices of magnitudes and magnitudes of indices, under a point-wise bound."""
+
+    def __init__(self, header):
+        self.dtype = header.dtype
+        self.is_single = header.dtype == "<f4"
+        self.unsigned = numpy.dtype("<u4" if self.is_single else "<u8")
+        self.mantissa_bits = 23 if self.is_single else 52
+        self.fraction_bits = 24 if self.is_single else 52
+        slack = 8 if self.is_single else 4096
+        e = header.bound
+        units = 2 * (e - e * e / 2) * 1.4134 * 2.0**self.fraction_bits - slack
+        self.step = int(units) if units >= slack else 0
+
+    def values(self, indices):
+        """Magnitudes of unsigned indices."""
+        number, unsigned = self.dtype.type, self.unsigned.type
+        position = indices.astype(self.unsigned) * unsigned(self.step)
+        exponent = position >> unsigned(self.fraction_bits)
+        low = position & unsigned((1 << self.fraction_bits) - 1)
+        f = low.astype(self.dtype) * number(2.0**-self.fraction_bits)
+        mantissa = f * (f * number(11 / 32) + number(21 / 32)) + number(1)
+        bits = mantissa.view(self.unsigned) + (exponent << unsigned(self.mantissa_bits))
+        bias = (127 if self.is_single else 1023) << self.mantissa_bits
+        return (bits - unsigned(bias)).view(self.dtype)
+
+    def indices(self, values):
+        """Indices of the magnitudes of values."""
+        number, unsigned = self.dtype.type, self.unsigned.type
+        bits = numpy.ascontiguousarray(values).view(self.unsigned)
+        bits = bits & unsigned((1 << 8 * self.unsigned.itemsize - 1) - 1)
+        exponent = bits >> unsigned(self.mantissa_bits)
+        mantissa = bits & unsigned((1 << self.mantissa_bits) - 1)
+        y = mantissa.astype(self.dtype) * number(2.0**-self.mantissa_bits)
+        root = numpy.sqrt(number(441 / 1024) + y * number(11 / 8))
+        fraction = (root - number(21 / 32)) * number(16 / 11)
+        if self.is_single:
+            low = (fraction * number(2.0**24)).astype(numpy.uint32)
+            position = (exponent << unsigned(24)) + low + unsigned(self.step // 2)
+            shift = self.step.bit_length() - 1
+            inverse = min((1 << 32 + shift) // self.step, (1 << 32) - 1)
+            product = position.astype(numpy.uint64) * numpy.uint64(inverse)
+            return (product >> numpy.uint64(32 + shift)).astype(numpy.uint32)
+        octaves = exponent.astype(self.dtype) + fraction
+        shifted = octaves * (number(2.0**52) / number(self.step)) + number(1.5 * 2.0**52)
+        return shifted.view(self.unsigned) - unsigned(0x4338000000000000)
+
+    def restore(self, codes, predictions):
+        """Values of 32-bit codes against signed predictions."""
+        distances = (codes >> 1).astype(f"<i{self.unsigned.itemsize}").view(self.unsigned)
+        magnitudes = self.values(self.indices(predictions) + distances)
+        is_negative = numpy.signbit(predictions) != (codes & 1).astype(bool)
+        return numpy.where(is_negative, -magnitudes, magnitudes)
+
+
+# Exact points
+
+
 def read_exact_points(payload, chunk):
     """Returns which points are exact, and their values."""
+    is_exact = read_bit_map(payload, chunk)
+    size = payload.varint()
+    exact_size = int(is_exact.sum()) * chunk.header.dtype.itemsize
+    values = read_zstd(payload.bytes(size), exact_size, f"{payload.what}, exact values")
+    return is_exact, numpy.frombuffer(values, chunk.header.dtype)
+
+
+def read_bit_map(payload, chunk):
+    """One bit a point."""
     lag = payload.varint()
     require(lag == 0 or 64 <= lag < chunk.count, f"{payload.what}: lag {lag} of the bit map")
     size = payload.varint()
-    content = read_zstd(payload.bytes(size), -(-chunk.count // 8), f"{payload.what}, exact points")
+    content = read_zstd(payload.bytes(size), -(-chunk.count // 8), f"{payload.what}, bit map")
     bits = unpack_bits(content)
-    require(not bits[chunk.count :].any(), f"{payload.what}: exact points after the last point")
-    is_exact = bits[: chunk.count].copy()
+    require(not bits[chunk.count :].any(), f"{payload.what}: bits after the last point")
+    bit_map = bits[: chunk.count].copy()
     if lag:
         # Piece after piece of `lag` bits, since a piece needs only the one before it; the first
         # of them likewise, but by rows.
         row_length = chunk.extents[-1]
         row_lag = -(-64 // row_length) * row_length
-        first = is_exact[:lag]
-        for bit_map, distance in ((first, row_lag), (is_exact, lag)):
-            for begin in range(distance, len(bit_map), distance):
-                piece = bit_map[begin : begin + distance]
-                piece ^= bit_map[begin - distance : begin - distance + len(piece)]
-    is_exact = is_exact.astype(bool)
-
-    size = payload.varint()
-    exact_size = int(is_exact.sum()) * chunk.header.dtype.itemsize
-    values = read_zstd(payload.bytes(size), exact_size, f"{payload.what}, exact values")
-    return is_exact, numpy.frombuffer(values, chunk.header.dtype)
+        for part, distance in ((bit_map[:lag], row_lag), (bit_map, lag)):
+            for begin in range(distance, len(part), distance):
+                piece = part[begin : begin + distance]
+                piece ^= part[begin - distance : begin - distance + len(piece)]
+    return bit_map.astype(bool)
 
 
 # lorenzo
@@ -373,14 +473,20 @@ def decode_lorenzo(payload, chunk):
     extra_bits = payload.bytes(payload.varint())
     mode = payload.number("B")
     alphabet_size = (1 << k + 1) + 65
+    coding, book = mode & 15, mode >> 4
     if mode == 0:
         symbol = payload.number("H")
         require(symbol < alphabet_size, f"{payload.what}: symbol {symbol} is not in the alphabet")
         symbols = numpy.full(count, symbol)
-    elif mode in (1, 2):
-        lengths = read_code_lengths(payload, alphabet_size)
+    elif coding in (1, 2) and book in (0, 1, 2):
+        if book == 0:
+            lengths = read_code_lengths(payload, alphabet_size)
+        elif book == 1:
+            lengths = offline_book(payload, k, quantized.is_wide)
+        else:
+            lengths = shared_book(payload, k, chunk)
         streams = payload
-        if mode == 2:
+        if coding == 2:
             size = payload.varint()
             what = f"{payload.what}, Huffman streams"
             streams = Reader(read_zstd(payload.rest(), size, what), what)
@@ -416,6 +522,72 @@ def residuals_of(symbols, k, extra_bits, what):
     magnitude += numpy.uint64(1 << k)
     residuals[is_large] = numpy.where(is_negative, ~magnitude, magnitude)  # ~m = -m - 1
     return residuals
+
+
+# Offline books, shared books
+
+
+def offline_book(payload, k, is_wide):
+    member, shift = payload.number("B"), payload.number("B")
+    require(member < len(MEMBERS) and shift <= 12,
+            f"{payload.what}: no offline book {member} with shift {shift}")
+    frequency = family_distribution(member)
+
+    def weight(residual, count):
+        """Of a symbol that stands for so many residuals, of which this is one."""
+        high = residual + (1 << shift >> 1) >> shift
+        size = next((s for s in range(31, -1, -1) if token_class(s)[1] <= abs(high)), 0)
+        extra, first = token_class(size)
+        if abs(high) >= first + 2**extra:
+            return 2**15
+        found = frequency[size if high >= 0 else -size]
+        return min(max((found * count << 18) >> shift + extra, 2**15), 2**30)
+
+    edge = 1 << k
+    weights = [weight(residual, 1) for residual in range(-edge, edge)]
+    for width in range(65):
+        if width < 24:
+            weights.append(weight(edge + (1 << width >> 1), max(2, 1 << width)))
+        else:
+            weights.append(2**15 if width <= 32 or is_wide else 0)
+    return lengths_from_weights(weights)
+
+
+def lengths_from_weights(weights):
+    order = sorted((weight, symbol) for symbol, weight in enumerate(weights) if weight)
+    symbols = [symbol for _, symbol in order]
+    depths = huffman_depths([weight for weight, _ in order])
+    least = max(1, sum(weights) >> LONGEST_CODE + 1)
+    while max(depths) > LONGEST_CODE:
+        depths = huffman_depths([max(weight, least) for weight, _ in order])
+        least += least // 4 + 1
+    lengths = numpy.zeros(len(weights), int)
+    lengths[symbols] = depths
+    return lengths
+
+
+def huffman_depths(weights):
+    """Of equal weights leaves come first, in their order, then nodes, by age."""
+    heap = [(weight, leaf) for leaf, weight in enumerate(weights)]
+    parent = {}
+    for node in range(len(weights), 2 * len(weights) - 1):
+        (one, left), (other, right) = heapq.heappop(heap), heapq.heappop(heap)
+        parent[left] = parent[right] = node
+        heapq.heappush(heap, (one + other, node))
+    depth = {heap[0][1]: 0}
+    for node in sorted(parent, reverse=True):
+        depth[node] = depth[parent[node]] + 1
+    return [depth[leaf] for leaf in range(len(weights))]
+
+
+def shared_book(payload, k, chunk):
+    number = payload.number("B")
+    require(number < len(chunk.header.books), f"{payload.what}: there is no book {number}")
+    book = Reader(chunk.header.books[number], f"book {number}")
+    require(book.number("B") == k, f"{payload.what}: book {number} has another k")
+    lengths = read_code_lengths(book, (1 << k + 1) + 65)
+    book.finish()
+    return lengths
 
 
 # Code lengths, codes, Huffman streams
@@ -644,8 +816,13 @@ NEIGHBOUR_WEIGHTS = {
 def decode_interp(payload, chunk):
     quantized = QuantizedChunk(payload, chunk)
     quantized.require_plain_codes(payload.what)
+    quantized.require_no_signs(payload.what)
+    scale = LogScale(chunk.header) if chunk.header.is_pointwise() else None
+    require(scale is None or scale.step >= (1 if scale.is_single else 1 << 35),
+            f"{payload.what}: the bound is too tight for 32-bit codes")
     packed = payload.number("B")
     frozen, fineness = packed & 15, packed >> 4
+    require(scale is None or fineness == 0, f"{payload.what}: fineness under a point-wise bound")
     rank = len(chunk.extents)
     require(frozen >> rank == 0, f"{payload.what}: a missing axis is frozen")
     require(fineness < len(FINENESS), f"{payload.what}: fineness {fineness}")
@@ -656,7 +833,8 @@ def decode_interp(payload, chunk):
     dtype = chunk.header.dtype
     schedule = []  # of each level from coarse to fine: its classes with their bases
     for level in reversed(range(levels)):
-        schedule.append((level, [(box, odd_axes) + read_base(payload, extents, box, odd_axes)
+        schedule.append((level, [(box, odd_axes) + ((odd_axes, False) if scale else
+                                                     read_base(payload, extents, box, odd_axes))
                                  for box, odd_axes in interpolated_classes(extents, is_frozen,
                                                                            1 << level)]))
 
@@ -667,7 +845,7 @@ def decode_interp(payload, chunk):
         factor = 1.0
         for _ in range(level):
             factor = factor * growth if factor < most else factor
-        return chunk.header.step() / dtype.type(min(factor, most))
+        return None if scale else chunk.header.step() / dtype.type(min(factor, most))
 
     is_exact = quantized.is_exact.reshape(extents)
     values = numpy.zeros(extents, dtype)  # of exact points: what they count as
@@ -681,14 +859,26 @@ def decode_interp(payload, chunk):
     with numpy.errstate(all="ignore"):
         roots = tuple(slice(None) if cold else slice(0, 1) for cold in is_frozen)
         read_codes(roots, ROOT_CONTEXT)
-        steps = codes[roots].reshape(-1).astype(dtype) * step_of(levels)
-        values[roots] = numpy.add.accumulate(steps, dtype=dtype).reshape(values[roots].shape)
+        if scale:
+            root_values, previous = [], numpy.zeros(1, dtype)
+            for code, exact in zip(codes[roots].reshape(-1), is_exact[roots].reshape(-1)):
+                if not exact:
+                    previous = scale.restore(numpy.array([code], numpy.int32), previous)
+                root_values.append(previous[0])
+            values[roots] = numpy.array(root_values, dtype).reshape(values[roots].shape)
+        else:
+            steps = codes[roots].reshape(-1).astype(dtype) * step_of(levels)
+            values[roots] = numpy.add.accumulate(steps, dtype=dtype).reshape(values[roots].shape)
 
         for level, classes in schedule:
             step = step_of(level)
             for box, odd_axes, along, is_linear in classes:
-                prediction, contexts = predict(values, codes, box, along, is_linear, step)
+                prediction, contexts = predict(values, codes, box, along, is_linear, step,
+                                               chunk.header.bound)
                 read_codes(box, contexts + min(level, 2) * 20)
+                if scale:  # exact points too, whose code is 0
+                    values[box] = scale.restore(codes[box], prediction)
+                    continue
                 values[box] = prediction + codes[box].astype(dtype) * step
                 as_neighbour = numpy.where(numpy.isfinite(prediction), prediction, dtype.type(0))
                 values[box] = numpy.where(is_exact[box], as_neighbour, values[box])
@@ -718,8 +908,11 @@ def read_base(payload, extents, box, odd_axes):
     return along, bool(packed >> 4)
 
 
-def predict(values, codes, box, odd_axes, is_linear, step):
-    """The predictions of the points in a box, and their contexts but for the level's part."""
+def predict(values, codes, box, odd_axes, is_linear, step, bound):
+    """The predictions of the points in a box, and their contexts but for the level's part.
+
+    Without a step the bound is a point-wise one.
+    """
     number = values.dtype.type
     share = number(1) / number(len(odd_axes))
     total = bend = spread = number(0)
@@ -745,9 +938,19 @@ def predict(values, codes, box, odd_axes, is_linear, step):
     for interpolant in chosen:
         spread = spread + numpy.abs(interpolant - prediction)
 
-    per_step = share * (number(1) / step)
-    steps = ((bend * number(0.35) + spread * number(0.25)) * per_step).astype(numpy.float32)
-    around = code_sum.astype(numpy.float32) * numpy.float32(share * number(0.2))
+    bent = bend * number(0.35) + spread * number(0.25)
+    if step is None:
+        doubt, size = bent * share, numpy.abs(prediction)
+        reference = numpy.where(doubt > size, doubt, size)
+        inverse_step = number(1) / (number(2) * number(bound))
+        steps = (doubt * inverse_step / reference).astype(numpy.float32)
+        signed = numpy.copysign(reference, prediction)
+        prediction = numpy.where(reference <= numpy.finfo(number).max, signed, number(0))
+        weight = number(0.1)
+    else:
+        steps = (bent * (share * (number(1) / step))).astype(numpy.float32)
+        weight = number(0.2)
+    around = code_sum.astype(numpy.float32) * numpy.float32(share * weight)
     activity = (steps + around) + numpy.float32(0.03125)
     bits = activity.view(numpy.uint32).astype(numpy.int64)
     return prediction, numpy.clip((bits >> 22) - 244, 0, 19)
@@ -771,6 +974,76 @@ def interpolate(lines, count, is_fastest):
     w0, w1, w2, w3 = weights[:4] / lines.dtype.type(16)
     u0, u1 = weights[4:]
     return (b * w1 + c * w2) + (a * w0 + d * w3), b * u0 + c * u1
+
+
+# fre
+
+FRE_STREAMS, FRE_ONE_STREAM_BELOW = 8, 4096
+
+
+def decode_fre(payload, chunk):
+    require(chunk.header.is_pointwise(), f"{payload.what}: fre without a point-wise bound")
+    is_single = chunk.header.dtype == "<f4"
+    mantissa_bits, exponent_bits = (23, 8) if is_single else (52, 11)
+    flags = payload.number("B")
+    require(flags <= 7, f"{payload.what}: reserved flags are set")
+    kept = payload.number("B")
+    require(kept <= (20 if is_single else 45), f"{payload.what}: {kept} mantissa bits")
+    rank_of = list(range(10))
+    if flags & 4:
+        rank_of = [byte >> shift & 15 for byte in payload.bytes(5) for shift in (0, 4)]
+        require(sorted(rank_of) == list(range(10)), f"{payload.what}: code words {rank_of}")
+    is_exact, exact_values = read_exact_points(payload, chunk) if flags & 1 else (None, None)
+
+    streams = 1 if chunk.count < FRE_ONE_STREAM_BELOW else FRE_STREAMS
+    sizes = [payload.varint() for _ in range(streams - 1)]
+    sizes.append(payload.left() - sum(sizes))
+    require(sizes[-1] >= 0, f"{payload.what}: streams of {sizes} bytes")
+    length = -(-chunk.count // streams)
+    patterns = []
+    for size in sizes:
+        count = min(length, chunk.count - len(patterns))
+        patterns += fre_stream(payload.bytes(size), count, kept, mantissa_bits, exponent_bits,
+                               rank_of, payload.what)
+    values = numpy.array(patterns, chunk.unsigned()).view(chunk.header.dtype)
+    if is_exact is not None:
+        values[is_exact] = exact_values
+    return values
+
+
+def fre_stream(data, count, kept, mantissa_bits, exponent_bits, rank_of, what):
+    """The bit patterns of one stream's values."""
+    bits = iter(unpack_bits(data).tolist())
+
+    def take(width):
+        taken = list(itertools.islice(bits, width))
+        require(len(taken) == width, f"{what}: a bit string ends too early")
+        return sum(bit << place for place, bit in enumerate(taken))
+
+    def take_rank():
+        ones = 0
+        while ones < 6 and take(1):
+            ones += 1
+        return 6 + 2 * take(1) + take(1) if ones == 6 else ones
+
+    sign = exponent = mantissa = 0
+    patterns = []
+    dropped = mantissa_bits - kept
+    for _ in range(count):
+        if take(1):
+            sign, mantissa = take(1), take(kept) << dropped
+            difference = rank_of.index(take_rank())
+            if difference and take(1):
+                difference = -difference
+            exponent = (exponent + difference) % (1 << exponent_bits)
+        elif take(1):
+            is_normal, sign = take(1), take(1)
+            exponent = take(exponent_bits) if is_normal else 0
+            mantissa = take(kept) << dropped if is_normal else take(mantissa_bits)
+        patterns.append((sign << exponent_bits | exponent) << mantissa_bits | mantissa)
+    padding = list(bits)
+    require(len(padding) < 8 and not any(padding), f"{what}: bits after the last value")
+    return patterns
 
 
 # causal
@@ -1198,12 +1471,45 @@ class RansReader:
 
 PIPELINES = {1: decode_raw, 2: decode_constant, 3: decode_shuffle, 4: decode_lorenzo,
              5: decode_blockpack, 6: decode_ceresz, 7: decode_ceresz4, 8: decode_contexts,
-             9: decode_interp, 11: decode_causal}
+             9: decode_interp, 10: decode_fre, 11: decode_causal}
+
+
+# Series
+
+
+def read_directory(reader, parts):
+    """A directory that describes `parts`, the bytes and slowest extents of those before it."""
+    reader.what = "directory"
+    start = reader.position
+    reader.bytes(4)
+    size = reader.number("I")
+    listed = [(reader.varint(), reader.varint()) for _ in range(reader.varint())]
+    reader.check_sum(start, 0)
+    require(reader.number("I") == size and bytes(reader.bytes(4)) == b"FDIR" and
+            reader.position - start == size, "the directory's sizes contradict each other")
+    # One in the middle may have been written for the parts behind another series.
+    require(listed == parts[len(parts) - len(listed):], "the directory does not describe the parts")
 
 
 def decode(stream):
-    """The array that a stream of bytes holds. Raises StreamError unless every byte is right."""
+    """The array that a stream or series holds. Raises StreamError unless every byte is right."""
     reader = Reader(stream, "header")
+    arrays, parts = [], []
+    while not arrays or reader.left():
+        if arrays and bytes(reader.data[reader.position : reader.position + 4]) == b"FDIR":
+            read_directory(reader, parts)
+            continue
+        start = reader.position
+        arrays.append(decode_part(reader))
+        require(arrays[0].dtype == arrays[-1].dtype and arrays[0].shape[1:] == arrays[-1].shape[1:],
+                "the parts of the series do not fit each other")
+        parts.append((reader.position - start, arrays[-1].shape[0]))
+    return arrays[0] if len(arrays) == 1 else numpy.concatenate(arrays)
+
+
+def decode_part(reader):
+    reader.what = "header"
+    stream_start = reader.position
     header = read_header(reader)
     count = count_chunks(header)
     require(count * SMALLEST_RECORD <= reader.left(), f"the stream ends too early: its "
@@ -1213,15 +1519,15 @@ def decode(stream):
     except (MemoryError, ValueError) as error:
         raise StreamError(f"an array of extents {header.extents}: {error}") from error
     records = []
+    read_books(reader, header)
+    first_record = reader.position - stream_start
     for number, chunk in enumerate(chunks_of(header) if count else ()):
         start = reader.position
         values, achieved_error = read_record(reader, chunk, number)
         array[chunk.box] = values.reshape(chunk.extents)
         records.append((reader.position - start, achieved_error))
     if count > 1:
-        read_index(reader, header, records)
-    reader.what = "the stream"
-    reader.finish()
+        read_index(reader, header, first_record, records)
     return array
 
 

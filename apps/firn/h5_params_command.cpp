@@ -22,20 +22,14 @@ constexpr const char* kChunkWarning =
     "the values that the data can have, or 'firn h5 compress --rel E', which looks at the whole\n"
     "dataset first.\n\n";
 
+bool is_relative(const firn::Bound& bound) {
+  return bound.kind == firn::BoundKind::rel || bound.kind == firn::BoundKind::psnr;
+}
+
 std::string c_bound(const firn::Bound& bound) {
-  switch (bound.kind) {
-    case firn::BoundKind::lossless:
-      return "firn_hdf5_lossless()";
-    case firn::BoundKind::abs:
-      return fmt::format("firn_hdf5_abs({})", bound.value);
-    case firn::BoundKind::rel:
-      return fmt::format("firn_hdf5_rel_of_chunk({})", bound.value);
-    case firn::BoundKind::psnr:
-      return fmt::format("firn_hdf5_psnr_of_chunk({})", bound.value);
-    case firn::BoundKind::pwrel:
-      return fmt::format("firn_hdf5_pwrel({})", bound.value);
-  }
-  return "";
+  if (bound.kind == firn::BoundKind::lossless) return "firn_hdf5_lossless()";
+  return fmt::format("firn_hdf5_{}{}({})", firn::name_of(bound.kind),
+                     is_relative(bound) ? "_of_chunk" : "", bound.value);
 }
 
 std::string c_preset(firn::Preset preset) {
@@ -99,10 +93,6 @@ struct H5ParamsCommand {
          {"bound", {{"kind", firn::name_of(request.bound.kind)}, {"value", request.bound.value}}},
          {"preset", firn::name_of(request.preset)},
          {"relative_to_chunk", is_relative(request.bound)}});
-  }
-
-  static bool is_relative(const firn::Bound& asked) {
-    return asked.kind == firn::BoundKind::rel || asked.kind == firn::BoundKind::psnr;
   }
 
   void print_as_text(const firn::hdf5::FilterRequest& request) const {

@@ -52,7 +52,10 @@ struct Survey {
   double greatest = -std::numeric_limits<double>::infinity();
   std::vector<double> missing_found;  // those of Treatment::missing that occur
 
-  double width() const { return greatest > least ? greatest - least : 0; }
+  // A fraction of the value range, which itself may be more than a double holds.
+  double fraction_of_range(double fraction) const {
+    return greatest > least ? fraction * greatest - fraction * least : 0;
+  }
 };
 
 bool needs_survey(const Treatment& treatment) {
@@ -77,11 +80,12 @@ void extend(Survey& survey, const std::vector<T>& values, const std::vector<doub
 
 // The same bound as one number for all chunks. An error of at most E everywhere gives a PSNR of at
 // least 20 log10(range / E).
-firn::Bound absolute_bound(const firn::Bound& bound, const Survey& range, const std::string& path) {
+firn::Bound absolute_bound(const firn::Bound& bound, const Survey& survey,
+                           const std::string& path) {
   if (bound.kind != firn::BoundKind::rel && bound.kind != firn::BoundKind::psnr) return bound;
   const double fraction =
       bound.kind == firn::BoundKind::rel ? bound.value : std::pow(10.0, -bound.value / 20);
-  const double error = fraction * range.width();
+  const double error = survey.fraction_of_range(fraction);
   if (!std::isfinite(error)) {
     fail(ExitCode::unsupported, "{}: its value range is too wide for a relative bound", path);
   }

@@ -66,6 +66,12 @@ void CompressionOptions::add_to(CLI::App& command) {
       ->check(CLI::IsMember({"size", "psnr"}));
   command.add_option("--pipeline", pipeline_, "Encode with this pipeline instead of the preset's")
       ->type_name("NAME");
+  command
+      .add_option("--books", books_,
+                  "Where pipeline lorenzo takes each chunk's Huffman book from: cost\n"
+                  "(when not given: the fewest bits), chi (CEAZ's rule), stored (a new\n"
+                  "one each) or offline (none stored)")
+      ->type_name("NAME");
   command.add_option("--chunk", chunk_, "Extents of a chunk, slowest first; chosen when not given")
       ->type_name("AxBxC");
   command
@@ -116,6 +122,7 @@ firn::Options CompressionOptions::options(std::optional<firn::Bound> fallback,
   if (!pipeline_.empty()) {
     options.pipeline = value_or_fail(firn::parse_pipeline(pipeline_), "--pipeline");
   }
+  if (!books_.empty()) options.books = value_or_fail(firn::parse_book_policy(books_), "--books");
   if (!chunk_.empty()) options.chunk = parse_dims("--chunk", chunk_);
   if (!fill_.empty()) {
     options.fill = parse_number(fill_);

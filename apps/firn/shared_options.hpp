@@ -46,6 +46,7 @@ class CompressionOptions {
   std::string preset_;
   std::string tune_;
   std::string pipeline_;
+  std::string books_;
   std::string chunk_;
   std::string fill_;
 };

@@ -34,7 +34,8 @@ typedef enum firn_status {
   FIRN_CORRUPT = 7,
   FIRN_OUT_OF_MEMORY = 8,
   FIRN_BOUND_EXCEEDED = 9,
-  FIRN_CANCELLED = 10
+  FIRN_CANCELLED = 10,
+  FIRN_IO_ERROR = 11
 } firn_status;
 
 typedef enum firn_type { FIRN_F32 = 1, FIRN_F64 = 2 } firn_type;
@@ -47,6 +48,13 @@ typedef enum firn_bound {
   FIRN_RATIO = 5  /* original over compressed bytes, held within 1 % */
 } firn_bound;
 typedef enum firn_preset { FIRN_FAST = 0, FIRN_BALANCED = 1, FIRN_SMALL = 2 } firn_preset;
+typedef enum firn_books { /* where pipeline "lorenzo" takes its Huffman books from */
+                          FIRN_BOOKS_COST =
+                              0, /* whichever takes the fewest bits, its own included */
+                          FIRN_BOOKS_CHI = 1, /* CEAZ's rule on the spread of symbol frequencies */
+                          FIRN_BOOKS_STORED = 2, /* a new one for every chunk */
+                          FIRN_BOOKS_OFFLINE = 3 /* none is ever stored */
+} firn_books;
 
 typedef struct firn_context firn_context;
 
@@ -76,6 +84,7 @@ typedef struct firn_options {
   double fill;     /* this value is a mask */
   int32_t threads; /* 0: all cores */
   double max_abs;  /* with FIRN_RATIO: no larger absolute error; 0: no limit */
+  int32_t books;   /* firn_books */
   int32_t tune;    /* firn_tune */
 } firn_options;
 

@@ -41,6 +41,7 @@ enum class ErrorCode : int {
   out_of_memory = 8,
   bound_exceeded = 9,  // verify: some value is further from the original than the bound
   cancelled = 10,      // the progress callback asked to stop
+  io_error = 11,       // a file cannot be opened, read or written
 };
 
 struct Error {
@@ -164,11 +165,22 @@ enum class Pipeline : std::uint8_t {
   // Never in a stream: `fre` with mantissas rounded, which needs one bit less for the same bound.
   fre_round = 26,
 };
+
+// Where `lorenzo` takes each chunk's Huffman book from: the offline ones that are part of the
+// format, one that several chunks share, or a new one stored with the chunk.
+enum class BookPolicy : std::uint8_t {
+  cost = 0,     // whichever takes the fewest bits, its own included
+  chi = 1,      // CEAZ's rule: by how much the spread of symbol frequencies has changed
+  stored = 2,   // a new one for every chunk
+  offline = 3,  // none is ever stored
+};
 FIRN_API const char* name_of(Pipeline pipeline);
 FIRN_API const char* name_of(Preset preset);
 FIRN_API const char* name_of(BoundKind kind);
+FIRN_API const char* name_of(BookPolicy policy);
 FIRN_API Result<Pipeline> parse_pipeline(const std::string& name);
 FIRN_API Result<Preset> parse_preset(const std::string& name);
+FIRN_API Result<BookPolicy> parse_book_policy(const std::string& name);
 
 // What the presets `balanced` and `small` make least at the bound: the stream's size, or the size
 // at equal PSNR (a few per cent larger, errors well below the bound).
@@ -184,6 +196,7 @@ struct Options {
   std::optional<double> fill;  // this value (compared in the array's type) is a mask
   // With Bound::ratio: no larger absolute error than this, even where the ratio is then missed.
   std::optional<double> max_abs;
+  BookPolicy books = BookPolicy::cost;
   Tune tune = Tune::size;
 };
 

@@ -25,6 +25,7 @@ def compress(
     *,
     abs: SupportsFloat | None = None,
     rel: SupportsFloat | None = None,
+    pwrel: SupportsFloat | None = None,
     psnr: SupportsFloat | None = None,
     ratio: SupportsFloat | None = None,
     lossless: bool = False,
@@ -43,9 +44,10 @@ def compress(
         float32 or float64 with 1 to 4 axes: a numpy array with any strides (a transposed or
         sliced view is read where it is), or anything with Python's buffer protocol. Only an array
         with swapped bytes or unaligned values is copied.
-    abs, rel, psnr, ratio, lossless
+    abs, rel, pwrel, psnr, ratio, lossless
         The bound, one of: largest absolute error; largest error as a fraction of the value range;
-        peak signal-to-noise ratio in decibels, met or exceeded; original bytes per compressed
+        the same as a fraction of each value's own magnitude, zeros staying zeros; peak
+        signal-to-noise ratio in decibels, met or exceeded; original bytes per compressed
         byte, with the smallest error that this allows; nothing lost at all. NaN, infinities and
         fill values always return bit for bit.
     max_abs
@@ -78,6 +80,7 @@ def compress(
     options = make_options(
         abs=abs,
         rel=rel,
+        pwrel=pwrel,
         psnr=psnr,
         ratio=ratio,
         lossless=lossless,
@@ -243,10 +246,15 @@ def verify(original: ArrayLike, buffer: Buffer, *, threads: int = 0) -> Comparis
     comparison = Comparison(**_core.verify(array, buffer, threads))
     if comparison.first_violation is not None:
         at = tuple(int(i) for i in np.unravel_index(comparison.first_violation, array.shape))
+        about = info(buffer)
+        bound, largest = (
+            (about.bound_pwrel, comparison.max_pwrel_error)
+            if about.bound == "pwrel"
+            else (about.bound_abs, comparison.max_abs_error)
+        )
         error = BoundExceeded(
-            f"{comparison.violations} of {comparison.count} values are out of bound "
-            f"{info(buffer).bound_abs:g}, the first at {at}; the largest error is "
-            f"{comparison.max_abs_error:g}"
+            f"{comparison.violations} of {comparison.count} values are out of bound {bound:g}, "
+            f"the first at {at}; the largest error is {largest:g}"
         )
         error.comparison = comparison
         raise error

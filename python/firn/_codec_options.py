@@ -17,6 +17,7 @@ class CodecOptions:
 
     abs: float | None = None
     rel: float | None = None
+    pwrel: float | None = None
     psnr: float | None = None
     lossless: bool = False
     preset: str = "balanced"
@@ -24,7 +25,7 @@ class CodecOptions:
     fill: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("abs", "rel", "psnr", "fill"):
+        for name in ("abs", "rel", "pwrel", "psnr", "fill"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, float(value))  # numpy's numbers are not JSON's

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ._api import compress, decompress, info, read_stream
 from ._arrays import AnyArray
-from ._errors import NotFirn
+from ._errors import Error, NotFirn
 from ._options import Options
 from ._types import Info
 
@@ -40,9 +40,9 @@ class File:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         try:
             self._info = info(self._map)
-        except Exception:
+        except Error as error:
             self._map.close()
-            raise
+            raise type(error)(f"{self._path}: {error}") from None
 
     @property
     def info(self) -> Info:

@@ -51,8 +51,8 @@ def register_hdf5_plugin() -> None:
 def hdf5(**options: Unpack[FilterOptions]) -> dict[str, Any]:
     """Keywords for h5py's create_dataset that store a dataset through Firn's filter.
 
-    The options are those of firn.compress: one bound (abs=, rel=, psnr= or lossless=True), preset=,
-    pipeline= and fill=. `rel` and `psnr` hold in each chunk of the dataset by
+    The options are those of firn.compress: one bound (abs=, rel=, pwrel=, psnr= or lossless=True),
+    preset=, pipeline= and fill=. `rel` and `psnr` hold in each chunk of the dataset by
     itself, as a filter sees nothing else; `abs` is the same everywhere. The dataset's fill value
     is kept exactly and does not count for the value range; `fill` names another one.
 

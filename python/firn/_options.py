@@ -16,6 +16,7 @@ class FilterOptions(TypedDict, total=False):
 
     abs: SupportsFloat | None
     rel: SupportsFloat | None
+    pwrel: SupportsFloat | None
     psnr: SupportsFloat | None
     lossless: bool
     preset: str
@@ -35,6 +36,7 @@ def make_options(
     *,
     abs: SupportsFloat | None = None,
     rel: SupportsFloat | None = None,
+    pwrel: SupportsFloat | None = None,
     psnr: SupportsFloat | None = None,
     ratio: SupportsFloat | None = None,
     lossless: bool = False,
@@ -45,13 +47,12 @@ def make_options(
     fill: SupportsFloat | None = None,
 ) -> _core.Options:
     """The library's options. Raises what is wrong with them, as far as it depends on no array."""
-    bounds = {
-        "abs": abs, "rel": rel, "psnr": psnr, "ratio": ratio, "lossless": 0 if lossless else None
-    }  # fmt: skip
+    bounds = {"abs": abs, "rel": rel, "pwrel": pwrel, "psnr": psnr, "ratio": ratio}
+    bounds["lossless"] = 0 if lossless else None
     given = {name: float(value) for name, value in bounds.items() if value is not None}
     if len(given) != 1:
         raise InvalidArgument(
-            "one bound is needed, abs=, rel=, psnr=, ratio= or lossless=True, "
+            "one bound is needed, abs=, rel=, pwrel=, psnr=, ratio= or lossless=True, "
             + (f"and {', '.join(given)} are given" if given else "and none is given")
         )
     ((bound, value),) = given.items()

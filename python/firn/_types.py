@@ -16,8 +16,9 @@ class ChunkInfo:
     offset: int  #: of its record in the stream
     size_bytes: int  #: of its record
     pipeline: str  #: what encoded it
-    bound_abs: float  #: of its part of the stream
-    max_abs_error: float  #: achieved
+    bound_abs: float  #: of its part of the stream; 0 for pwrel
+    max_abs_error: float  #: achieved; 0 for pwrel
+    max_pwrel_error: float  #: relative to each value; 0 for other bounds
     origin: tuple[int, ...]  #: of its first value
     shape: tuple[int, ...]
     detail: str  #: how it was encoded, for people
@@ -31,10 +32,12 @@ class Info:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     chunk: tuple[int, ...]
-    bound: str  #: "abs", "rel", "psnr", "ratio" or "lossless", as asked for
+    bound: str  #: "abs", "rel", "pwrel", "psnr", "ratio" or "lossless", as asked for
     bound_value: float  #: as asked for
-    bound_abs: float  #: as enforced; 0 when lossless
-    max_abs_error: float  #: achieved
+    bound_abs: float  #: as enforced; 0 when lossless and for pwrel
+    max_abs_error: float  #: achieved; 0 for pwrel
+    bound_pwrel: float  #: the same relative to each value; 0 for other bounds
+    max_pwrel_error: float
     fill: float | None
     part_count: int  #: more than 1 for what a StreamWriter wrote
     chunk_count: int
@@ -70,6 +73,7 @@ class Comparison:
     violations: int  #: finite ones out of bound and special ones not bit for bit
     first_violation: int | None  #: its linear index
     max_abs_error: float  #: over finite values
+    max_pwrel_error: float  #: relative to each value; infinite where a zero is lost
     value_range: float
     mean_squared_error: float
     psnr_db: float  #: infinity when there is no error

@@ -15,8 +15,8 @@ from ._errors import Unsupported
 class Firn(Codec):  # type: ignore[misc]  # numcodecs has no types
     """A compressor of float32 and float64 chunks.
 
-    Takes one bound (abs=, rel=, psnr= or lossless=True), preset=, pipeline= and fill=, as
-    firn.compress does. `rel` and `psnr` hold in each chunk by itself.
+    Takes one bound (abs=, rel=, pwrel=, psnr= or lossless=True), preset=, pipeline= and
+    fill=, as firn.compress does. `rel` and `psnr` hold in each chunk by itself.
 
     Examples
     --------

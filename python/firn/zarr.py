@@ -18,8 +18,8 @@ from ._codec_options import CodecOptions
 class FirnCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     """The serializer of a Zarr array of float32 or float64.
 
-    Takes one bound (abs=, rel=, psnr= or lossless=True), preset=, pipeline= and fill=, as
-    firn.compress does. `rel` and `psnr` hold in each chunk by itself. Without fill=, the array's
+    Takes one bound (abs=, rel=, pwrel=, psnr= or lossless=True), preset=, pipeline= and
+    fill=, as firn.compress does. `rel` and `psnr` hold in each chunk by itself. Without fill=, the array's
     fill value is the one that is kept exactly and does not count for the value range.
 
     Examples

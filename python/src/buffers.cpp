@@ -32,10 +32,11 @@ Array::Array(nb::handle object, int flags) : HeldBuffer(object, flags) {
   }
   type_ = is_float ? firn::Type::f32 : firn::Type::f64;
   shape_.rank = view_.ndim;
+  if (PyBuffer_IsContiguous(&view_, 'C') == 0) strides_.emplace();
   bool aligned = reinterpret_cast<std::uintptr_t>(view_.buf) % firn::size_of(type_) == 0;
   for (int k = 0; k < view_.ndim; ++k) {
     shape_.extents[k] = static_cast<std::uint64_t>(view_.shape[k]);
-    strides_[k] = view_.strides[k] / view_.itemsize;
+    if (strides_) (*strides_)[k] = view_.strides[k] / view_.itemsize;
     aligned = aligned && view_.strides[k] % view_.itemsize == 0;
   }
   if (!aligned) throw nb::value_error("not an aligned array");

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <firn/firn.hpp>
+#include <optional>
 #include <span>
 
 namespace firn_python {
@@ -53,7 +54,7 @@ class Array : public HeldBuffer {
 
   firn::Type type_ = firn::Type::f32;
   firn::Shape shape_;
-  std::array<std::int64_t, firn::kMaxRank> strides_{};
+  std::optional<std::array<std::int64_t, firn::kMaxRank>> strides_;  // none: contiguous
 };
 
 class MutableArray : public Array {

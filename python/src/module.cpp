@@ -84,8 +84,8 @@ firn::Execution execution_of(int threads) {
 }
 
 firn::Bound bound_of(const std::string& name, double value) {
-  using Kind = firn::BoundKind;
-  for (const Kind kind : {Kind::lossless, Kind::abs, Kind::rel, Kind::psnr, Kind::ratio}) {
+  for (int number = 0; number <= static_cast<int>(firn::BoundKind::ratio); ++number) {
+    const auto kind = static_cast<firn::BoundKind>(number);
     if (name == firn::name_of(kind)) return {kind, value};
   }
   throw nb::value_error(("no bound " + name).c_str());

@@ -54,6 +54,8 @@ nb::dict to_dict(const firn::Info& info) {
   dict["bound_value"] = info.bound.value;
   dict["bound_abs"] = info.bound_abs;
   dict["max_abs_error"] = info.max_abs_error;
+  dict["bound_pwrel"] = info.bound_pwrel;
+  dict["max_pwrel_error"] = info.max_pwrel_error;
   dict["fill"] = number_or_none(info.fill);
   dict["part_count"] = info.part_count;
   dict["chunk_count"] = info.chunk_count;
@@ -70,6 +72,7 @@ nb::dict to_dict(const firn::ChunkInfo& chunk) {
   dict["pipeline"] = firn::name_of(chunk.pipeline);
   dict["bound_abs"] = chunk.bound_abs;
   dict["max_abs_error"] = chunk.max_abs_error;
+  dict["max_pwrel_error"] = chunk.max_pwrel_error;
   dict["origin"] = tuple_of({chunk.origin.data(), static_cast<std::size_t>(chunk.shape.rank)});
   dict["shape"] = tuple_of(chunk.shape);
   dict["detail"] = chunk.detail.c_str();
@@ -94,6 +97,7 @@ nb::dict to_dict(const firn::Comparison& comparison) {
   dict["first_violation"] =
       comparison.violations != 0 ? nb::cast(comparison.first_violation) : nb::none();
   dict["max_abs_error"] = comparison.max_abs_error;
+  dict["max_pwrel_error"] = comparison.max_pwrel_error;
   dict["value_range"] = comparison.value_range;
   dict["mean_squared_error"] = comparison.mean_squared_error;
   dict["psnr_db"] = comparison.psnr_db;

@@ -48,6 +48,7 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::causal, "causal"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
+constexpr const char* kBookPolicies[] = {"cost", "chi", "stored", "offline"};
 constexpr const char* kBounds[] = {"lossless", "abs", "rel", "psnr", "pwrel", "ratio"};
 
 Status check_output(const container::Header& header, const Shape& wanted,
@@ -82,6 +83,8 @@ const char* name_of(Tune tune) {
 const char* name_of(Preset preset) { return kPresets[static_cast<int>(preset)]; }
 const char* name_of(BoundKind kind) { return kBounds[static_cast<int>(kind)]; }
 
+const char* name_of(BookPolicy policy) { return kBookPolicies[static_cast<int>(policy)]; }
+
 Result<Pipeline> parse_pipeline(const std::string& name) {
   std::string known;
   for (const NamedPipeline& named : kPipelines) {
@@ -97,6 +100,14 @@ Result<Preset> parse_preset(const std::string& name) {
   }
   return Error{ErrorCode::invalid_argument,
                "no preset \"" + name + "\"; there are fast, balanced, small"};
+}
+
+Result<BookPolicy> parse_book_policy(const std::string& name) {
+  for (int i = 0; i < 4; ++i) {
+    if (name == kBookPolicies[i]) return static_cast<BookPolicy>(i);
+  }
+  return Error{ErrorCode::invalid_argument,
+               "no book policy \"" + name + "\"; there are cost, chi, stored, offline"};
 }
 
 bool Buffer::resize(std::size_t size) {

@@ -94,6 +94,10 @@ firn::Result<firn::Options> options_of(const firn_options* given, int* threads) 
       options.preset > FIRN_SMALL) {
     return firn::Error{firn::ErrorCode::invalid_argument, "unknown bound or preset"};
   }
+  if (options.books < FIRN_BOOKS_COST || options.books > FIRN_BOOKS_OFFLINE) {
+    return firn::Error{firn::ErrorCode::invalid_argument, "unknown book policy"};
+  }
+  result.books = static_cast<firn::BookPolicy>(options.books);
   result.bound = {static_cast<firn::BoundKind>(options.bound), options.bound_value};
   result.preset = static_cast<firn::Preset>(options.preset);
   if (options.pipeline != nullptr) {
@@ -458,7 +462,8 @@ const char* firn_status_name(firn_status status) {
                                       "corrupt",
                                       "out of memory",
                                       "bound exceeded",
-                                      "cancelled"};
+                                      "cancelled",
+                                      "input or output failed"};
   const auto index = static_cast<unsigned>(status);
   return index < sizeof names / sizeof *names ? names[index] : "unknown";
 }

@@ -30,6 +30,7 @@ inline constexpr double kMaxPointwise = 0.5;
 
 // First byte of a record. Chunk records carry the id of their pipeline.
 inline constexpr std::uint8_t kIndexTag = 0x00;
+inline constexpr std::uint8_t kBookTag = 0x0F;  // a book that several chunks share
 inline constexpr std::uint8_t kPipelineMask = 0x0F;
 inline constexpr std::uint8_t kRecordReserved = 0xF0;
 
@@ -47,18 +48,27 @@ inline constexpr std::uint32_t kDirectoryMagic = 0x52494446;  // "FDIR"
 // A chunk holds at most this many values, so that a damaged header cannot ask for much memory.
 inline constexpr std::uint64_t kMaxChunkValues = std::uint64_t{1} << 24;
 
+// Books that chunks can share.
+inline constexpr std::uint32_t kMaxSharedBooks = 64;
+
 // Payload of a quantising pipeline: flags in its first byte.
 inline constexpr std::uint8_t kHasExactPoints = 0x01;
 inline constexpr std::uint8_t kWideCodes = 0x02;
-inline constexpr std::uint8_t kHasRunnerUp = 0x04;
+inline constexpr std::uint8_t kHasSigns = 0x04;  // under a point-wise bound
+inline constexpr std::uint8_t kHasRunnerUp = 0x08;
 
 // The same byte of `fre`, besides kHasExactPoints.
 inline constexpr std::uint8_t kFreRounded = 0x02;
 inline constexpr std::uint8_t kFreExchanged = 0x04;
 
-// How the symbols of `lorenzo` are coded.
+// How the symbols of `lorenzo` are coded, and above it where their book is.
 inline constexpr std::uint8_t kSymbolsSingle = 0;
 inline constexpr std::uint8_t kSymbolsHuffman = 1;
 inline constexpr std::uint8_t kSymbolsHuffmanZstd = 2;
+inline constexpr std::uint8_t kSymbolsMask = 0x0F;
+inline constexpr std::uint8_t kBookStored = 0x00;
+inline constexpr std::uint8_t kBookOffline = 0x10;
+inline constexpr std::uint8_t kBookShared = 0x20;
+inline constexpr std::uint8_t kBookMask = 0xF0;
 
 }  // namespace firn::format

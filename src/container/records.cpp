@@ -16,6 +16,9 @@ std::uint64_t record_seed(const Header& header, std::uint64_t number) {
 // The index is checked like a record with a number that no chunk has.
 constexpr std::uint64_t kIndexNumber = ~std::uint64_t{0};
 
+// Books are counted from here, where no chunk's number reaches.
+constexpr std::uint64_t kFirstBookNumber = std::uint64_t{1} << 63;
+
 bool small_chunk(std::uint64_t raw_bytes) { return raw_bytes < 65536; }
 
 std::uint64_t raw_bytes_of(const Grid& grid, const Header& header, std::uint64_t number) {
@@ -43,7 +46,8 @@ bool read_index(std::span<const std::uint8_t> stream, std::size_t header_bytes,
   // Each entry takes at least three bytes: a count that cannot be true takes no memory.
   if (chunks > body.size() / 3) return false;
   table->entries.reserve(static_cast<std::size_t>(chunks));
-  std::uint64_t offset = header_bytes;
+  std::uint64_t offset = in.read_varint();
+  if (offset < header_bytes || offset > begin) return false;
   for (std::uint64_t i = 0; i < chunks; ++i) {
     const std::uint64_t entry_size = in.read_varint();
     const std::uint16_t units = in.read<std::uint16_t>();
@@ -51,7 +55,27 @@ bool read_index(std::span<const std::uint8_t> stream, std::size_t header_bytes,
     table->entries.push_back({offset, entry_size, units});
     offset += entry_size;
   }
+  // Not so for the index of another part of a series, whose header may be the same.
   return offset == begin && in.remaining() == 0;
+}
+
+// Reads the books that begin at `offset`; returns where they end.
+std::uint64_t read_books(std::span<const std::uint8_t> stream, std::uint64_t offset,
+                         const Header& header, RecordTable* table) {
+  while (table->books.size() < format::kMaxSharedBooks) {
+    ByteReader in(stream.subspan(offset));
+    if (in.read<std::uint8_t>() != format::kBookTag) break;
+    const auto payload = in.read_bytes(in.read<std::uint16_t>());
+    const std::size_t checked = in.position();
+    const auto expected = in.read<std::uint32_t>();
+    if (!in.ok()) break;
+    const bool sound =
+        expected == checksum(stream.subspan(offset, checked),
+                             record_seed(header, kFirstBookNumber + table->books.size()));
+    table->books.push_back(sound ? payload : std::span<const std::uint8_t>());
+    offset += in.position();
+  }
+  return offset;
 }
 
 // Where the index at the start of `bytes` ends; 0 when it is not all there, or damaged.
@@ -59,6 +83,7 @@ std::uint64_t index_end(std::span<const std::uint8_t> bytes, const Header& heade
                         std::uint64_t chunks) {
   ByteReader in(bytes);
   if (in.read<std::uint8_t>() != format::kIndexTag || in.read_varint() != chunks) return 0;
+  in.read_varint();
   for (std::uint64_t i = 0; i < chunks && in.ok(); ++i) {
     in.read_varint();
     in.read<std::uint16_t>();
@@ -113,8 +138,10 @@ std::size_t finish_record(std::uint8_t* record, std::uint64_t chunk_raw_bytes, P
 void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
                   const Header& header, const Grid& grid, RecordTable* table) {
   table->entries.clear();
+  table->books.clear();
   table->has_index = false;
   table->end = 0;
+  const std::uint64_t records = read_books(stream, header_bytes, header, table);
   const std::uint64_t chunks = grid.count();
   if (chunks > 1 && read_index(stream, header_bytes, header, chunks, table)) {
     table->has_index = true;
@@ -122,7 +149,7 @@ void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes
     return;
   }
   table->entries.clear();
-  std::uint64_t offset = header_bytes;
+  std::uint64_t offset = records;
   for (std::uint64_t number = 0; number < chunks; ++number) {
     const std::uint64_t raw_bytes = raw_bytes_of(grid, header, number);
     ByteReader in(stream.subspan(offset));
@@ -169,11 +196,22 @@ Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTab
   return record;
 }
 
+void write_book(std::span<const std::uint8_t> payload, const Header& header, std::size_t number,
+                ByteWriter& out) {
+  std::uint8_t* const begin = out.here();
+  out.write<std::uint8_t>(format::kBookTag);
+  out.write<std::uint16_t>(static_cast<std::uint16_t>(payload.size()));
+  out.write_bytes(payload);
+  out.write<std::uint32_t>(
+      checksum({begin, out.here()}, record_seed(header, kFirstBookNumber + number)));
+}
+
 void write_index(const std::vector<RecordTable::Entry>& entries, const Header& header,
                  ByteWriter& out) {
   std::uint8_t* const begin = out.here();
   out.write<std::uint8_t>(format::kIndexTag);
   out.write_varint(entries.size());
+  out.write_varint(entries.front().offset);
   for (const auto& entry : entries) {
     out.write_varint(entry.size);
     out.write<std::uint16_t>(entry.error_units);

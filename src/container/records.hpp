@@ -1,5 +1,5 @@
-// What follows the header: one record per chunk, then the index. Layout: docs/format.md,
-// "Chunk records" and "Index".
+// What follows the header: books that chunks share, one record per chunk, then the index. Layout:
+// docs/format.md, "Book records", "Chunk records" and "Index".
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ std::size_t record_head_bytes(std::uint64_t chunk_raw_bytes);
 
 // Most bytes that a record and its share of the index add to a payload.
 inline constexpr std::size_t kMaxRecordOverhead = 1 + 2 + 4 + 4 + kMaxVarintBytes + 2;
-inline constexpr std::size_t kMaxIndexOverhead = 1 + kMaxVarintBytes + 4 + 8;
+inline constexpr std::size_t kMaxIndexOverhead = 1 + 2 * kMaxVarintBytes + 4 + 8;
 
 // Completes the record whose payload already stands at record + record_head_bytes(). Returns its
 // whole size.
@@ -46,11 +46,17 @@ struct RecordTable {
     std::uint16_t error_units;
   };
   std::vector<Entry> entries;
+  std::vector<std::span<const std::uint8_t>> books;  // payloads by number, empty where damaged
   bool has_index = false;
   std::uint64_t end = 0;  // of the whole stream, when all of it was found; else 0
 };
 
-// Finds the records through the index, or else by walking from one to the next.
+// A whole book record. The payload takes fewer than 65,536 bytes.
+inline constexpr std::size_t kBookOverhead = 1 + 2 + 4;
+void write_book(std::span<const std::uint8_t> payload, const Header& header, std::size_t number,
+                ByteWriter& out);
+
+// Finds the books, and the records through the index, or else by walking from one to the next.
 void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
                   const Header& header, const Grid& grid, RecordTable* table);
 

@@ -275,25 +275,9 @@ ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t tot
   for (int token = 1; token <= kMaxToken; ++token) {
     if (counts[token_index(token)] + counts[token_index(-token)] > 0) last = token;
   }
-  // Members are symmetric, so magnitudes will do; most members drop out after a few of them.
-  std::array<std::uint64_t, kMaxToken + 1> folded;
-  folded[0] = counts[token_index(0)];
-  for (int token = 1; token <= last; ++token) {
-    folded[token] = std::uint64_t{counts[token_index(token)]} + counts[token_index(-token)];
-  }
-  const Family& members = family();
-  choice.cost = ~std::uint64_t{0};
-  for (int i = 0; i < kFamilySize; ++i) {
-    const TokenCosts& costs = members.costs[i];
-    std::uint64_t cost = std::uint64_t{counts[0]} * costs[0];
-    for (int token = 0; token <= last && cost < choice.cost; ++token) {
-      cost += folded[token] * costs[token_index(token)];
-    }
-    if (cost < choice.cost) {
-      choice.cost = cost;
-      choice.descriptor = static_cast<std::uint8_t>(i);
-    }
-  }
+  const MemberChoice member = choose_member(counts, last);
+  choice.descriptor = static_cast<std::uint8_t>(member.member);
+  choice.cost = member.cost;
   // A table takes 10 to 40 bytes and rarely saves more than a tenth.
   if (choice.cost < 1200 * kCostPerBit) return choice;
   for (const bool symmetric : {true, false}) {
@@ -335,9 +319,17 @@ template <class Q>
 void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
                    std::uint32_t* histogram, ContextShifts& shifts) {
   constexpr std::size_t kSampleGroups = 256;
+  const std::size_t step = std::max<std::size_t>(1, count / (kSampleGroups * kRansGroup));
+  if (shifts.context_count == 1 && step == 1) {
+    // Most often the median of the one context is below 4 as it is.
+    std::size_t small = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      small += static_cast<Unsigned<Q>>(residuals[i]) + 3 < 7;
+    }
+    if (2 * small >= count) return;
+  }
   std::memset(histogram, 0,
               sizeof *histogram * kSampleBins * static_cast<std::size_t>(shifts.context_count));
-  const std::size_t step = std::max<std::size_t>(1, count / (kSampleGroups * kRansGroup));
   for (std::size_t group = 0; group < count; group += step * kRansGroup) {
     const std::size_t end = std::min(count, group + kRansGroup);
     for (std::size_t i = group; i < end; ++i) {
@@ -376,7 +368,9 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
   if (count == 0) return 0;
   const ContextRansKernels<Q>& kernels = context_rans_kernels<Q>(target);
   RansWriter writer;
-  const int context_count = *std::max_element(contexts, contexts + count) + 1;
+  std::uint8_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, contexts[i]);
+  const int context_count = largest + 1;
   writer.shifts.context_count = context_count;
   // Two histograms in turn, so that equal neighbours do not wait for each other.
   const std::size_t size = static_cast<std::size_t>(context_count) * kTokenCount;

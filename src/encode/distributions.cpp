@@ -37,6 +37,9 @@ constexpr std::array<Member, kFamilySize> kMembers = {{
     {8, 636},
 }};
 
+// Where each shape's members begin, and the end.
+constexpr std::array<int, 6> kShapes = {1, 24, 47, 74, 92, kFamilySize};
+
 // exp(-y) for y >= 0, by the series for y / 256 and eight squarings.
 double exp_negative(double y) {
   if (y > 60.0) return 0.0;
@@ -106,9 +109,21 @@ Frequencies member_frequencies(const Member& member) {
   return frequencies;
 }
 
+// Mean |token| in units of 1 / kProbabilityScale, the escape taken for the class beyond the last.
+std::uint32_t mean_magnitude(const Frequencies& frequencies) {
+  std::uint32_t sum = 0;
+  for (int index = 0; index < kTokenCount; ++index) {
+    const auto magnitude = static_cast<std::uint32_t>(index < 32 ? 32 - index : index - 32);
+    sum += frequencies[index] * magnitude;
+  }
+  return sum;
+}
+
 int bit_length(std::uint32_t value) { return static_cast<int>(std::bit_width(value)); }
 
-// kCostPerBit * log2(value), rounded down, by squaring a 1.31 fixed-point number eleven times.
+}  // namespace
+
+// By squaring a 1.31 fixed-point number eleven times.
 std::uint32_t scaled_log2(std::uint32_t value) {
   const int exponent = bit_length(value) - 1;
   std::uint64_t x = static_cast<std::uint64_t>(value) << (31 - exponent);
@@ -123,6 +138,8 @@ std::uint32_t scaled_log2(std::uint32_t value) {
   }
   return result;
 }
+
+namespace {
 
 std::uint16_t cost_of_frequency(std::uint32_t frequency) {
   static const auto costs = [] {
@@ -339,12 +356,60 @@ const Family& family() {
     for (int i = 0; i < kFamilySize; ++i) {
       built->frequencies[i] = member_frequencies(kMembers[i]);
       build_token_costs(built->frequencies[i], built->costs[i]);
+      built->spread[i] = mean_magnitude(built->frequencies[i]);
       build_encode_tokens(built->frequencies[i], built->encode[i]);
       build_decode_slots(built->frequencies[i], built->decode[i]);
     }
     return built;
   }();
   return *instance;
+}
+
+MemberChoice choose_member(const std::uint32_t* counts, int last) {
+  // Members are symmetric, so magnitudes will do; most members drop out after a few of them.
+  std::array<std::uint64_t, kMaxToken + 1> folded;
+  folded[0] = counts[token_index(0)];
+  const std::uint64_t escapes = counts[token_index(kEscapeToken)];
+  std::uint64_t total = escapes + folded[0], sum = escapes * (kMaxToken + 1);
+  for (int token = 1; token <= last; ++token) {
+    folded[token] = std::uint64_t{counts[token_index(token)]} + counts[token_index(-token)];
+    total += folded[token];
+    sum += folded[token] * static_cast<std::uint64_t>(token);
+  }
+  const Family& members = family();
+  MemberChoice choice{0, ~std::uint64_t{0}};
+  const auto consider = [&](int member) {
+    const TokenCosts& costs = members.costs[member];
+    std::uint64_t cost = escapes * costs[token_index(kEscapeToken)];
+    for (int token = 0; token <= last && cost < choice.cost; ++token) {
+      cost += folded[token] * costs[token_index(token)];
+    }
+    if (cost >= choice.cost) return false;
+    choice = {member, cost};
+    return true;
+  };
+  constexpr std::uint64_t kFewTokens = 1024;
+  if (total > kFewTokens) {
+    for (int member = 0; member < kFamilySize; ++member) consider(member);
+    return choice;
+  }
+  const auto spread =
+      static_cast<std::uint32_t>(sum * kProbabilityScale / std::max<std::uint64_t>(total, 1));
+  consider(0);
+  for (std::size_t shape = 0; shape + 1 < kShapes.size(); ++shape) {
+    // From the member that spreads as far, on as long as that helps.
+    const auto first = members.spread.begin() + kShapes[shape];
+    const auto end = members.spread.begin() + kShapes[shape + 1];
+    const int nearest = static_cast<int>(std::min(std::lower_bound(first, end, spread), end - 1) -
+                                         members.spread.begin());
+    MemberChoice before = choice;
+    choice.cost = ~std::uint64_t{0};
+    consider(nearest);
+    for (int member = nearest - 1; member >= kShapes[shape] && consider(member);) --member;
+    for (int member = nearest + 1; member < kShapes[shape + 1] && consider(member);) ++member;
+    if (before.cost <= choice.cost) choice = before;
+  }
+  return choice;
 }
 
 }  // namespace firn::encode

@@ -91,9 +91,22 @@ inline constexpr int kFamilySize = 107;
 struct Family {
   std::array<Frequencies, kFamilySize> frequencies;
   std::array<TokenCosts, kFamilySize> costs;
+  std::array<std::uint32_t, kFamilySize> spread;  // mean |token|, in 1/4096; grows within a shape
   alignas(64) std::array<EncodeTokens, kFamilySize> encode;
   alignas(64) std::array<DecodeSlots, kFamilySize> decode;
 };
+
+// The member with the least cost (in 1/kCostPerBit bit, without raw bits) for tokens counted by
+// index, of which none beyond +-last occurs. Of few tokens only the members of each shape that
+// spread about as they do are tried.
+struct MemberChoice {
+  int member;
+  std::uint64_t cost;
+};
+MemberChoice choose_member(const std::uint32_t* counts, int last);
+
+// kCostPerBit * log2(value) for value > 0, rounded down; the same on every machine.
+std::uint32_t scaled_log2(std::uint32_t value);
 
 // Built on first use (under a millisecond), constant afterwards; safe from any thread.
 const Family& family();

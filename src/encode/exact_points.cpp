@@ -61,14 +61,16 @@ std::size_t BitMap::count() const {
   return total;
 }
 
-std::size_t exact_points_capacity(std::size_t values, std::size_t exact_bytes) {
-  return 4 * kMaxVarintBytes + Lossless::capacity((values + 63) / 64 * 8) +
-         Lossless::capacity(exact_bytes);
+std::size_t map_capacity(std::size_t bits) {
+  return 2 * kMaxVarintBytes + Lossless::capacity((bits + 63) / 64 * 8);
 }
 
-void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
-                        std::span<const std::uint8_t> exact_bytes, Lossless& lossless,
-                        ExactPointsScratch& scratch, ByteWriter& out) {
+std::size_t exact_points_capacity(std::size_t values, std::size_t exact_bytes) {
+  return map_capacity(values) + kMaxVarintBytes + Lossless::capacity(exact_bytes);
+}
+
+void write_map(const BitMap& map, std::span<const std::size_t> lags, Lossless& lossless,
+               ExactPointsScratch& scratch, ByteWriter& out) {
   const std::size_t words = map.word_count();
   const std::size_t row = row_reference(lags[0]);
   std::size_t best_lag = 0;
@@ -97,6 +99,12 @@ void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
   out.write_varint(best_lag);
   out.write_varint(packed_size);
   out.write_bytes({packed, packed_size});
+}
+
+void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
+                        std::span<const std::uint8_t> exact_bytes, Lossless& lossless,
+                        ExactPointsScratch& scratch, ByteWriter& out) {
+  write_map(map, lags, lossless, scratch, out);
   const std::size_t room = Lossless::capacity(exact_bytes.size());
   std::uint8_t* list = scratch.bytes.reserve(room);
   const std::size_t list_size = lossless.compress(exact_bytes, list, room, kLevel);
@@ -104,12 +112,10 @@ void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
   out.write_bytes({list, list_size});
 }
 
-bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value_bytes,
-                       Lossless& lossless, ExactPointsScratch& scratch, BitMap& map,
-                       ScratchArray<std::uint8_t>& exact_bytes) {
+bool read_map(ByteReader& in, std::size_t row_length, Lossless& lossless,
+              ExactPointsScratch& scratch, BitMap& map) {
   const std::uint64_t lag = in.read_varint();
   const auto packed = in.read_bytes(in.read_varint());
-  const auto list = in.read_bytes(in.read_varint());
   if (!in.ok() || (lag != 0 && !usable(lag)) || lag > map.bits()) return false;
   const std::size_t words = map.word_count();
   const std::size_t map_bytes = (map.bits() + 7) / 8;
@@ -126,6 +132,15 @@ bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value
     }
   }
   if (map.bits() % 64 != 0) map.words()[words - 1] &= (std::uint64_t{1} << map.bits() % 64) - 1;
+  return true;
+}
+
+bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value_bytes,
+                       Lossless& lossless, ExactPointsScratch& scratch, BitMap& map,
+                       ScratchArray<std::uint8_t>& exact_bytes) {
+  if (!read_map(in, row_length, lossless, scratch, map)) return false;
+  const auto list = in.read_bytes(in.read_varint());
+  if (!in.ok()) return false;
   const std::size_t bytes = map.count() * value_bytes;
   return lossless.decompress(list, {exact_bytes.reserve(bytes + 1), bytes});
 }

@@ -62,7 +62,14 @@ struct ExactPointsScratch {
 
 std::size_t exact_points_capacity(std::size_t values, std::size_t exact_bytes);
 
-// `lags`: distances at which the map may resemble itself, the row length first.
+// A map by itself. `lags`: distances at which it may resemble itself, the row length first.
+std::size_t map_capacity(std::size_t bits);
+void write_map(const BitMap& map, std::span<const std::size_t> lags, Lossless& lossless,
+               ExactPointsScratch& scratch, ByteWriter& out);
+// Fills the map (of map.bits() points). False: malformed.
+bool read_map(ByteReader& in, std::size_t row_length, Lossless& lossless,
+              ExactPointsScratch& scratch, BitMap& map);
+
 void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
                         std::span<const std::uint8_t> exact_bytes, Lossless& lossless,
                         ExactPointsScratch& scratch, ByteWriter& out);

@@ -1,103 +1,26 @@
-// Construction and serialisation of Huffman codes.
+// Serialisation of Huffman codes and their tables.
 #include "encode/huffman.hpp"
 
 #include <algorithm>
-#include <bit>
 
 namespace firn::encode {
-namespace {
-
-// Lengths of an unrestricted Huffman code for ascending weights, in place (Moffat and Katajainen):
-// first parents, then depths of inner nodes, then depths of leaves.
-void minimum_redundancy(std::uint64_t* weight, int count) {
-  if (count == 1) {
-    weight[0] = 1;
-    return;
-  }
-  weight[0] += weight[1];
-  int root = 0, leaf = 2;
-  for (int next = 1; next < count - 1; ++next) {
-    if (leaf >= count || weight[root] < weight[leaf]) {
-      weight[next] = weight[root];
-      weight[root++] = next;
-    } else {
-      weight[next] = weight[leaf++];
-    }
-    if (leaf >= count || (root < next && weight[root] < weight[leaf])) {
-      weight[next] += weight[root];
-      weight[root++] = next;
-    } else {
-      weight[next] += weight[leaf++];
-    }
-  }
-  weight[count - 2] = 0;
-  for (int next = count - 3; next >= 0; --next) weight[next] = weight[weight[next]] + 1;
-  int available = 1, used = 0, depth = 0, next = count - 1;
-  root = count - 2;
-  while (available > 0) {
-    while (root >= 0 && static_cast<int>(weight[root]) == depth) {
-      ++used;
-      --root;
-    }
-    while (available > used) {
-      weight[next--] = depth;
-      --available;
-    }
-    available = 2 * used;
-    ++depth;
-    used = 0;
-  }
-}
-
-}  // namespace
-
 void build_code_lengths(std::span<const std::uint32_t> counts, std::uint8_t* lengths,
                         ScratchArray<std::uint64_t>& scratch) {
-  const std::size_t symbols = counts.size();
-  std::uint64_t* order = scratch.reserve(2 * symbols);
-  std::uint64_t* weight = order + symbols;
-  int present = 0;
-  for (std::size_t s = 0; s < symbols; ++s) {
-    lengths[s] = 0;
-    if (counts[s] != 0) order[present++] = std::uint64_t{counts[s]} << 32 | s;
-  }
-  if (present == 0) return;
-  std::sort(order, order + present);
-  for (int i = 0; i < present; ++i) weight[i] = order[i] >> 32;
-  minimum_redundancy(weight, present);
+  build_code_lengths(counts, kMaxCodeBits, {}, lengths, scratch);
+}
 
-  // Number of codes of each length, those beyond the limit moved to it; then lengthen the
-  // longest codes below the limit until Kraft's sum is at most one again.
-  std::array<std::uint32_t, kMaxCodeBits + 1> of_length{};
-  std::uint64_t kraft = 0;
-  for (int i = 0; i < present; ++i) {
-    const int length = std::min<int>(static_cast<int>(weight[i]), kMaxCodeBits);
-    ++of_length[length];
-    kraft += std::uint64_t{1} << (kMaxCodeBits - length);
-  }
-  constexpr std::uint64_t kWhole = std::uint64_t{1} << kMaxCodeBits;
-  while (kraft > kWhole) {
-    int length = kMaxCodeBits - 1;
-    while (of_length[length] == 0) --length;
-    --of_length[length];
-    ++of_length[length + 1];
-    kraft -= std::uint64_t{1} << (kMaxCodeBits - length - 1);
-  }
-  // Give what is left to the longest codes that can use it, so that the code is complete.
-  for (int length = kMaxCodeBits; length > 1 && present > 1; --length) {
-    const std::uint64_t gain = std::uint64_t{1} << (kMaxCodeBits - length);
-    while (kWhole - kraft >= gain && of_length[length] > 0) {
-      --of_length[length];
-      ++of_length[length - 1];
-      kraft += gain;
+std::size_t code_lengths_bytes(std::span<const std::uint8_t> lengths) {
+  std::size_t nibbles = 0, run = 0;
+  for (const std::uint8_t length : lengths) {
+    if (length != 0) {
+      ++nibbles;
+      run = 0;
+    } else {
+      if (run % 256 == 0) nibbles += 3;
+      ++run;
     }
   }
-  int i = 0;
-  for (int length = kMaxCodeBits; length > 0; --length) {
-    for (std::uint32_t k = 0; k < of_length[length]; ++k) {
-      lengths[order[i++] & 0xFFFFFFFF] = static_cast<std::uint8_t>(length);
-    }
-  }
+  return (nibbles + 1) / 2;
 }
 
 void write_code_lengths(std::span<const std::uint8_t> lengths, ByteWriter& out) {

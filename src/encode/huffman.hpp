@@ -11,6 +11,7 @@
 #include "base/bytes.hpp"
 #include "base/scratch.hpp"
 #include "base/simd_target.hpp"
+#include "encode/code_lengths.hpp"
 
 namespace firn::encode {
 
@@ -19,14 +20,15 @@ inline constexpr int kHuffmanStreams = 4;
 inline constexpr int kDecodeBits = 11;  // first table lookup; its 16 KiB fit the L1 cache
 inline constexpr std::size_t kMaxHuffmanSymbols = 1 << 14;
 
-// Code lengths (0: symbol absent) that minimise, up to the repair of lengths above kMaxCodeBits,
-// the sum of count * length. One present symbol gets length 1.
+// Code lengths (0: symbol absent) of at most kMaxCodeBits that minimise the sum of count * length.
+// One present symbol gets length 1.
 void build_code_lengths(std::span<const std::uint32_t> counts, std::uint8_t* lengths,
                         ScratchArray<std::uint64_t>& scratch);
 
 // Lengths as nibbles, runs of absent symbols in three of them. The bytes written are at most
 // 2 * lengths.size() + 2.
 void write_code_lengths(std::span<const std::uint8_t> lengths, ByteWriter& out);
+std::size_t code_lengths_bytes(std::span<const std::uint8_t> lengths);
 // False when they are not `lengths.size()` valid lengths of a complete (or one-symbol) code.
 bool read_code_lengths(ByteReader& in, std::span<std::uint8_t> lengths);
 

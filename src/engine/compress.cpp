@@ -24,7 +24,8 @@ void Output::finish() {
 std::uint64_t worst_case_size(const plan::Plan& plan) {
   const Grid grid(plan.header.shape, plan.header.chunk);
   return container::kMaxHeaderBytes + plan.header.shape.count() * size_of(plan.header.type) +
-         grid.count() * container::kMaxRecordOverhead + container::kMaxIndexOverhead;
+         grid.count() * container::kMaxRecordOverhead + container::kMaxIndexOverhead +
+         plan::worst_case_book_bytes(plan);
 }
 
 namespace {
@@ -38,12 +39,13 @@ Error too_small(const Output& output) {
 // Encodes a chunk as a whole record at `to`, which has record_capacity() bytes.
 template <class T>
 std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
-                          const plan::Plan& plan, const Region& region, std::uint64_t number,
-                          pipelines::Workspace& workspace, std::uint8_t* to) {
+                          const plan::Plan& plan, const plan::BookPlan& books, const Region& region,
+                          std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
   const Box<const T> box(static_cast<const T*>(array.data), strides, region);
   const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
-  const pipelines::Encoded encoded = pipelines::encode<T>(
-      box, plan.parameters, workspace, to + container::record_head_bytes(raw_bytes));
+  const pipelines::Encoded encoded =
+      pipelines::encode<T>(box, books.parameters_of(plan.parameters, number), workspace,
+                           to + container::record_head_bytes(raw_bytes));
   return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error, encoded.size,
                                   plan.header, number);
 }
@@ -64,6 +66,14 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
   };
   if (!append(header_bytes, header_writer.size())) return too_small(output);
 
+  plan::plan_books(array, plan, workers, &scratch.books);
+  for (std::size_t i = 0; i < scratch.books.books().size(); ++i) {
+    const auto book = scratch.books.books()[i];
+    ByteWriter writer(scratch.tail.reserve(book.size() + container::kBookOverhead));
+    container::write_book(book, plan.header, i, writer);
+    if (!append(scratch.tail.data(), writer.size())) return too_small(output);
+  }
+
   const Grid grid(plan.header.shape, plan.header.chunk);
   const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
   const std::size_t capacity =
@@ -73,9 +83,10 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
   scratch.entries.clear();
   const auto encode = [&](std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
     const Region region = grid.region(number);
-    return array.type == Type::f32
-               ? encode_record<float>(array, strides, plan, region, number, workspace, to)
-               : encode_record<double>(array, strides, plan, region, number, workspace, to);
+    return array.type == Type::f32 ? encode_record<float>(array, strides, plan, scratch.books,
+                                                          region, number, workspace, to)
+                                   : encode_record<double>(array, strides, plan, scratch.books,
+                                                           region, number, workspace, to);
   };
   // The error's place in a record is fixed; the index repeats it.
   const auto note = [&](std::uint64_t number, const std::uint8_t* record, std::size_t size) {

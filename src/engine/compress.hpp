@@ -7,6 +7,7 @@
 #include "base/scratch.hpp"
 #include "container/records.hpp"
 #include "pipelines/workers.hpp"
+#include "plan/books.hpp"
 #include "plan/plan.hpp"
 
 namespace firn::engine {
@@ -37,6 +38,7 @@ struct CompressScratch {
   std::vector<ScratchArray<std::uint8_t>> slots;
   std::vector<std::size_t> slot_sizes;
   ScratchArray<std::uint8_t> tail;
+  plan::BookPlan books;
 };
 
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,

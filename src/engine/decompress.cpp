@@ -64,6 +64,7 @@ Status decode_chunk(const OpenStream& stream, std::uint64_t number, const Region
                                              raw_bytes, stream.header, number);
   if (!record) return record.error();
   pipelines::Parameters parameters = parameters_of(stream.header);
+  parameters.shared_books = stream.records.books;
   parameters.streaming = region.shape.count() * sizeof(T) >= kStreamingBytes;
   const Region wanted = intersection(chunk, region);
   T* const data = static_cast<T*>(out.data);

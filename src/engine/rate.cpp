@@ -14,7 +14,7 @@ constexpr std::uint64_t kSampleShare = 24, kLeastSample = 16384;
 constexpr std::uint64_t kBoxValues = 8192, kFewestBoxes = 4, kMostBoxes = 64;
 // The sizes that hold a ratio, of what it asks for, and the size that is aimed at.
 constexpr double kLeast = 0.99, kMost = 1.004, kAim = 0.998;
-constexpr int kMaxAttempts = 3;
+constexpr int kMaxAttempts = 9;
 
 }  // namespace
 
@@ -183,17 +183,20 @@ std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size) {
   }
   const double here = log2_of(bound_abs);
   if (here >= highest_ && got > 1) return {};
+  // Real sizes on both sides of what is wanted are better than the sample.
+  (got > kAim ? too_large_ : small_enough_) = {here, log2_of(got)};
   double wanted = 0;
-  if (tried_) {
-    // Between or beyond two real sizes, by a straight line.
-    const double slope = (log2_of(got) - tried_->second) / (here - tried_->first);
-    wanted = here + (log2_of(kAim) - log2_of(got)) / std::clamp(slope, -3.0, -0.05);
+  if (too_large_ && small_enough_) {
+    // A straight line that stays on one side of a curve does not get there: halve then.
+    const bool again = last_too_large_ == (got > kAim);
+    wanted = again ? (too_large_->first + small_enough_->first) / 2
+                   : next_guess(too_large_, small_enough_, log2_of(kAim));
+    last_too_large_ = got > kAim;
   } else {
     wanted = solve(log_sampled_bits(here) + log2_of(kAim) - log2_of(got));
   }
-  tried_ = {here, log2_of(got)};
   wanted = std::clamp(wanted, lowest_, highest_);
-  if (error_ || wanted == here) return {};
+  if (error_ || std::fabs(wanted - here) < 1e-4) return {};
   return exp2_of(wanted);
 }
 

@@ -66,7 +66,9 @@ class RateSearch {
   double target_bytes_;
   double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense
   std::vector<Point> samples_;
-  std::optional<Point> tried_;  // the last compression: log2 of its bound and of size over target
+  // Compressions of all: log2 of the bound and of the size over the target.
+  std::optional<Point> too_large_, small_enough_;
+  std::optional<bool> last_too_large_;
   std::optional<Error> error_;
   int attempts_ = 0;
 };

@@ -22,6 +22,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.wide = sizeof(Q) == 8;
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
+  head.signs = quantized.signs;
   head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
                               kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
@@ -59,8 +60,7 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
     if (next == nullptr) return false;
     predict.reconstruct(residuals, length, lags, carry, codes + begin);
   }
-  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), parameters, head.exact_count, chunk,
-                      workspace);
+  restore_chunk<T, Q>(codes, head, parameters, chunk, workspace);
   return next == end;
 }
 
@@ -98,8 +98,8 @@ bool decode_blockpack(std::span<const std::uint8_t> payload, const Parameters& p
                       const Box<T>& chunk, Workspace& workspace) {
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
-                         &head)) {
+  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(),
+                         workspace, &head)) {
     return false;
   }
   if constexpr (sizeof(T) == 8) {
@@ -123,6 +123,7 @@ bool encode_ceresz(Pipeline pipeline, const Box<const T>& chunk, const Parameter
   }
   PayloadHead head;
   head.exact_count = quantized.exact_count;
+  head.signs = quantized.signs;
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   const std::uint8_t* end = encode::ceresz_encode(quantized.codes, quantized.count,
@@ -136,8 +137,8 @@ bool decode_ceresz(Pipeline pipeline, std::span<const std::uint8_t> payload,
                    const Parameters& parameters, const Box<T>& chunk, Workspace& workspace) {
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
-                         &head) ||
+  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(),
+                         workspace, &head) ||
       head.wide || pack_orders(head.orders) != 0) {
     return false;
   }
@@ -148,8 +149,7 @@ bool decode_ceresz(Pipeline pipeline, std::span<const std::uint8_t> payload,
       end) {
     return false;
   }
-  restore_chunk<T, std::int32_t>(codes, static_cast<std::int32_t>(head.base), parameters,
-                                 head.exact_count, chunk, workspace);
+  restore_chunk<T, std::int32_t>(codes, head, parameters, chunk, workspace);
   return true;
 }
 

@@ -529,7 +529,8 @@ bool decode_causal(std::span<const std::uint8_t> payload, const Parameters& para
   ByteReader in(payload);
   PayloadHead head;
   Model model;
-  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), count, workspace, &head) ||
+  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), count, workspace,
+                         &head) ||
       head.wide || pack_orders(head.orders) != 0 ||
       static_cast<std::int32_t>(head.base) != head.base ||
       !read_model_head(in, chunk.rank(), &model)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "container/format.hpp"
 #include "encode/context_rans.hpp"
@@ -43,6 +44,20 @@ int choose_shift(const Q* residuals, std::size_t count) {
   return std::max(0, width - 10);  // kMaxMagnitude has 11 bits
 }
 
+// A chunk of so few values has no use for several distributions. The largest shift leaves nothing
+// of any magnitude but the smallest number's, so that all contexts are 0.
+constexpr std::size_t kOneContext = 512;
+template <class Q>
+constexpr int kHidingShift = static_cast<int>(8 * sizeof(Q)) - 1;
+template <class Q>
+bool hides_not_all(const Q* residuals, std::size_t count) {
+  Q found = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    found |= static_cast<Q>(residuals[i] == std::numeric_limits<Q>::min());
+  }
+  return found != 0;
+}
+
 void mark_exact(const encode::BitMap& map, std::size_t begin, std::size_t end,
                 std::uint8_t* contexts) {
   map.for_each(begin, end, [&](std::size_t i) { contexts[i - begin] = kExactContext; });
@@ -59,6 +74,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.wide = sizeof(Q) == 8;
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
+  head.signs = quantized.signs;
   head.orders = choose_orders(quantized.codes, count, chunk.rank(), chunk.extents(),
                               predict::kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
@@ -71,11 +87,16 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
 
   const auto rule = predict::context_rule(chunk.rank(), axis_lags(chunk.rank(), chunk.extents()));
   const auto& kernels = predict::context_kernels<Q>(workspace.target);
-  const int shift = choose_shift(residuals, count);
-  std::uint16_t* magnitudes = reserve_magnitudes(count, rule, workspace);
   std::uint8_t* contexts = workspace.contexts.reserve(count + 64);
-  kernels.magnitudes(residuals, count, shift, magnitudes);
-  kernels.contexts(magnitudes, count, rule, contexts);
+  int shift = kHidingShift<Q>;
+  if (count <= kOneContext && !hides_not_all(residuals, count)) {
+    std::memset(contexts, 0, count);
+  } else {
+    shift = choose_shift(residuals, count);
+    std::uint16_t* magnitudes = reserve_magnitudes(count, rule, workspace);
+    kernels.magnitudes(residuals, count, shift, magnitudes);
+    kernels.contexts(magnitudes, count, rule, contexts);
+  }
   if (head.exact_count != 0) mark_exact(workspace.exact_map, 0, count, contexts);
 
   ByteWriter writer(out);
@@ -116,8 +137,7 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
     predict.reconstruct(residuals, length, lags, carry, codes + begin);
   }
   if (!workspace.rans_decoder.finish()) return false;
-  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), parameters, head.exact_count, chunk,
-                      workspace);
+  restore_chunk<T, Q>(codes, head, parameters, chunk, workspace);
   return true;
 }
 
@@ -145,8 +165,8 @@ bool decode_contexts(std::span<const std::uint8_t> payload, const Parameters& pa
                      const Box<T>& chunk, Workspace& workspace) {
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
-                         &head)) {
+  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(),
+                         workspace, &head)) {
     return false;
   }
   if constexpr (sizeof(T) == 8) {

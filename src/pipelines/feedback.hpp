@@ -20,6 +20,13 @@ class ExactPoints {
     workspace_.exact_map.set(i);
   }
   std::size_t found() const { return found_; }
+  // Those whose bits cost something: not zeros, which only a point-wise bound makes exact.
+  std::size_t costly(bool pointwise) const {
+    if (found_ == 0 || !pointwise) return found_;
+    std::size_t costly = 0;
+    workspace_.exact_map.for_each(0, count_, [&](std::size_t i) { costly += values_[i] != 0; });
+    return costly;
+  }
   void list() {
     if (found_ == 0) return;
     T* exact = reinterpret_cast<T*>(workspace_.exact_bytes.reserve(found_ * sizeof(T)));

@@ -14,6 +14,7 @@
 #include "pipelines/quantized_chunk.hpp"
 #include "predict/interpolation.hpp"
 #include "predict/robust_fit.hpp"
+#include "quantize/logarithmic.hpp"
 
 namespace firn::pipelines {
 namespace {
@@ -92,6 +93,104 @@ quantize::Scale<T> level_scale(quantize::Scale<T> scale, int fineness, int level
   return scale;
 }
 
+// How points become codes: by their distance from the prediction under an absolute bound, by that
+// of the logarithms under a point-wise one.
+template <class T>
+class PointCoder {
+ public:
+  PointCoder(const Parameters& parameters, simd::Target target)
+      : pointwise_(parameters.pointwise),
+        fill_(parameters.fill ? static_cast<T>(*parameters.fill)
+                              : std::numeric_limits<T>::quiet_NaN()),
+        bound_(static_cast<T>(parameters.bound_abs)),
+        finest_(bound_, parameters.margin),
+        scale_(finest_),
+        log_scale_(bound_),
+        kernels_(predict::interpolation_kernels<T>(target)),
+        log_kernels_(quantize::log_point_kernels<T>(target)),
+        flag_(quantize::log_kernels<T, std::int32_t>(target).flag) {}
+
+  // Codes are 32-bit.
+  bool usable() const { return !pointwise_ || (log_scale_.usable() && !log_scale_.wide()); }
+
+  bool pointwise() const { return pointwise_; }
+  T inverse_step() const { return scale_.inverse_step; }
+  // The steps of the points at spacing 2^level.
+  void set_level(int fineness, int level) { scale_ = level_scale(finest_, fineness, level); }
+
+  void predict(const predict::Direction<T>* directions, int count, bool linear, std::size_t length,
+               T* predictions, std::uint8_t* contexts) const {
+    if (pointwise_) {
+      const T inverse_step = 1 / (2 * bound_);
+      kernels_.predict_pointwise(directions, count, linear, length, inverse_step, predictions,
+                                 contexts);
+    } else {
+      kernels_.predict(directions, count, linear, length, scale_.inverse_step, predictions,
+                       contexts);
+    }
+  }
+  bool quantize(T value, T* point, std::int32_t* code, T* error) const {
+    return pointwise_ ? quantize::log_quantize_point(value, log_scale_, fill_, point, code, error)
+                      : predict::quantize_point(value, scale_, fill_, point, code, error);
+  }
+  bool quantize(const T* values, std::size_t count, T* points, std::int32_t* codes,
+                T* max_error) const {
+    return pointwise_
+               ? log_kernels_.quantize(values, count, log_scale_, fill_, points, codes, max_error)
+               : kernels_.quantize(values, count, scale_, fill_, points, codes, max_error);
+  }
+  // visit(i) for each value that quantize could not code and whose point it has left alone.
+  template <class Visit>
+  void for_each_exact(const T* values, const T* points, std::size_t count, Workspace& workspace,
+                      Visit visit) const {
+    if (!pointwise_) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (values[i] != fill_ && std::fabs(points[i] - values[i]) < bound_) continue;
+        visit(i);
+      }
+      return;
+    }
+    std::uint64_t* flags = workspace.row_flags.reserve((count + 63) / 64);
+    flag_(values, count, log_scale_, fill_, flags);
+    for (std::size_t w = 0; w < (count + 63) / 64; ++w) {
+      for (std::uint64_t word = flags[w]; word != 0; word &= word - 1) {
+        visit(w * 64 + static_cast<std::size_t>(std::countr_zero(word)));
+      }
+    }
+  }
+  T restore(std::int32_t code, T prediction) const {
+    return pointwise_ ? quantize::log_restore_point(code, log_scale_, prediction)
+                      : prediction + static_cast<T>(code) * scale_.step;
+  }
+  void restore(const std::int32_t* codes, std::size_t count, T* points) const {
+    if (pointwise_) {
+      log_kernels_.restore(codes, count, log_scale_, points);
+    } else {
+      kernels_.restore(codes, count, scale_.step, points);
+    }
+  }
+  void magnitudes(const std::int32_t* codes, std::size_t count, std::uint8_t* out) const {
+    kernels_.magnitudes(codes, count, out);
+  }
+  // Errors are rounded to the nearest number, so the largest may be a little more than that.
+  double rounded_up(T max_error) const {
+    if (!(max_error > 0)) return 0;
+    if (pointwise_) {
+      return std::min(static_cast<double>(max_error) * (1 + 0x1p-20), static_cast<double>(bound_));
+    }
+    return static_cast<double>(std::nextafter(max_error, bound_));
+  }
+
+ private:
+  bool pointwise_;
+  T fill_, bound_;
+  quantize::Scale<T> finest_, scale_;  // of the finest level, of this one
+  quantize::LogScale<T> log_scale_;
+  const predict::InterpolationKernels<T>& kernels_;
+  const quantize::LogPointKernels<T>& log_kernels_;
+  decltype(quantize::LogKernels<T, std::int32_t>::flag) flag_;
+};
+
 // One parity class of a level: points that lie at odd multiples of the spacing s along the axes in
 // `odd`, at even ones along the others (any along frozen axes).
 template <class T>
@@ -110,8 +209,8 @@ struct Class {
 template <class T>
 class Refinement {
  public:
-  Refinement(const Geometry& geometry, Workspace& workspace)
-      : geometry_(geometry), kernels_(predict::interpolation_kernels<T>(workspace.target)) {
+  Refinement(const Geometry& geometry, const PointCoder<T>& coder, Workspace& workspace)
+      : geometry_(geometry), coder_(coder) {
     const std::size_t count =
         geometry.extents[0] * geometry.extents[1] * geometry.extents[2] * geometry.extents[3];
     // Three sets: the grid so far, the classes that join it, and the grid of both.
@@ -135,9 +234,8 @@ class Refinement {
   std::size_t grid_count() const { return grid_[0] * grid_[1] * grid_[2] * grid_[3]; }
 
   // Sets up the classes of the level whose new spacing is s.
-  void open_level(std::size_t s, T inverse_step) {
+  void open_level(std::size_t s) {
     spacing_ = s;
-    inverse_step_ = inverse_step;
     std::size_t used = 0;
     for (unsigned odd = 0; odd < 16; ++odd) {
       Class<T>& cls = classes_[odd];
@@ -162,6 +260,9 @@ class Refinement {
 
   const Class<T>& at(unsigned odd) const { return classes_[odd]; }
 
+  bool has_base(const Class<T>& cls) const {
+    return !coder_.pointwise() && cls.count >= kMinBasePoints;
+  }
   // How many classes have a choice of base.
   std::size_t base_count() const {
     std::size_t bases = 0;
@@ -173,7 +274,7 @@ class Refinement {
           const std::size_t even = geometry_.on_grid(k, 2 * s);
           count *= odd >> k & 1 ? total - even : even;
         }
-        bases += count >= kMinBasePoints;
+        bases += !coder_.pointwise() && count >= kMinBasePoints;
       }
     }
     return bases;
@@ -206,8 +307,8 @@ class Refinement {
     const Class<T>& cls = classes_[odd];
     predict::Direction<T> directions[predict::kMaxDirections];
     const int count = find_directions(odd, base.axes, a, b, c, directions);
-    kernels_.predict(directions, count, base.linear, cls.extents[3], inverse_step_,
-                     cls.points + cls.row(a, b, c), contexts);
+    coder_.predict(directions, count, base.linear, cls.extents[3], cls.points + cls.row(a, b, c),
+                   contexts);
   }
 
   // The neighbours of a row along those of its odd axes that are in `axes`.
@@ -265,9 +366,9 @@ class Refinement {
           const T far = d.row[0][i] * d.cubic[0] + d.row[3][i] * d.cubic[3];
           const T linear = d.row[1][i] * d.linear[0] + d.row[2][i] * d.linear[1];
           missed[0][static_cast<std::size_t>(k)] =
-              static_cast<float>((value - (near + far)) * inverse_step_);
+              static_cast<float>((value - (near + far)) * coder_.inverse_step());
           missed[1][static_cast<std::size_t>(k)] =
-              static_cast<float>((value - linear) * inverse_step_);
+              static_cast<float>((value - linear) * coder_.inverse_step());
         }
         for (int choice = 0; choice < choices; ++choice) {
           const unsigned subset = static_cast<unsigned>(choice) & ((1u << directions) - 1);
@@ -382,8 +483,7 @@ class Refinement {
   }
 
   Geometry geometry_;
-  T inverse_step_ = 0;
-  const predict::InterpolationKernels<T>& kernels_;
+  const PointCoder<T>& coder_;
   T* points_ = nullptr;
   std::uint8_t* magnitudes_ = nullptr;
   T* class_points_ = nullptr;
@@ -437,13 +537,11 @@ template <class T>
 bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen,
                    int fineness, Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
   const std::size_t count = chunk.count();
-  const quantize::Scale<T> finest(static_cast<T>(parameters.bound_abs), parameters.margin);
-  const T fill =
-      parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
+  PointCoder<T> coder(parameters, workspace.target);
+  if (!coder.usable() || (coder.pointwise() && fineness != 0)) return false;
   const Geometry geometry(chunk.rank(), chunk.extents(), frozen);
-  const auto& kernels = predict::interpolation_kernels<T>(workspace.target);
   const T* values = contiguous(chunk, workspace);
-  Refinement<T> refinement(geometry, workspace);
+  Refinement<T> refinement(geometry, coder, workspace);
   ExactPoints<T> exact(values, count, workspace);
   std::int32_t* codes =
       reinterpret_cast<std::int32_t*>(workspace.residuals.reserve(count / 2 + 64));
@@ -457,7 +555,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   T max_error = 0;
 
   // The coarsest grid: each point predicted by the one before.
-  quantize::Scale<T> scale = level_scale(finest, fineness, geometry.levels);
+  coder.set_level(fineness, geometry.levels);
   const std::size_t roots = refinement.grid_count();
   T previous = 0;
   {
@@ -473,7 +571,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
           for (std::size_t d = 0; d < grid[3]; ++d, ++i) {
             const std::size_t at = a * lag[0] + b * lag[1] + c * lag[2] + d;
             T point = previous, error = 0;
-            if (!predict::quantize_point(values[at], scale, fill, &point, &codes[i], &error)) {
+            if (!coder.quantize(values[at], &point, &codes[i], &error)) {
               exact.add(at);
               contexts[i] = kExactContext;
             } else {
@@ -485,20 +583,20 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
         }
       }
     }
-    kernels.magnitudes(codes, roots, refinement.grid_magnitudes());
+    coder.magnitudes(codes, roots, refinement.grid_magnitudes());
     segments.push_back(roots);
   }
 
   std::size_t done = roots;
   for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s != 0; s >>= 1) {
-    scale = level_scale(finest, fineness, std::countr_zero(s));
-    refinement.open_level(s, scale.inverse_step);
+    coder.set_level(fineness, std::countr_zero(s));
+    refinement.open_level(s);
     for (unsigned i = 1; i < 16; ++i) {
       const unsigned odd = class_order(i);
       const Class<T>& cls = refinement.at(odd);
       if (cls.count == 0) continue;
       Base base;
-      if (cls.count >= kMinBasePoints) {
+      if (refinement.has_base(cls)) {
         base = refinement.choose_base(odd, values);
         bases.push_back(pack_base(base, odd));
       }
@@ -511,24 +609,23 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
         gather(values + offset, step, length, wanted);
         T* points = cls.points + cls.row(a, b, c);
         add_to(row_contexts, length, level_set(s));
-        if (!kernels.quantize(wanted, length, scale, fill, points, row_codes, &max_error)) {
-          for (std::size_t k = 0; k < length; ++k) {
-            if (wanted[k] != fill && std::fabs(points[k] - wanted[k]) < scale.bound) continue;
+        if (!coder.quantize(wanted, length, points, row_codes, &max_error)) {
+          coder.for_each_exact(wanted, points, length, workspace, [&](std::size_t k) {
             exact.add(offset + k * step);
             row_contexts[k] = kExactContext;
-            points[k] = finite_or_zero(points[k]);
-          }
+            points[k] = coder.restore(0, finite_or_zero(points[k]));
+          });
         }
         row_codes += length;
         row_contexts += length;
       });
-      kernels.magnitudes(codes + done, cls.count, cls.magnitudes);
+      coder.magnitudes(codes + done, cls.count, cls.magnitudes);
       segments.push_back(cls.count);
       done += cls.count;
     }
     refinement.close_level();
   }
-  if (exact.found() > count / 4 && !parameters.fill) return false;
+  if (exact.costly(parameters.pointwise) > count / 4 && !parameters.fill) return false;
 
   exact.list();
   PayloadHead head;
@@ -540,9 +637,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   writer.write_bytes(bases);
   writer.advance(workspace.rans_encoder.encode(codes, contexts, count, segments, workspace.target,
                                                writer.here()));
-  // Errors are rounded to the nearest number, so the largest may be a little more than that.
-  if (max_error > 0) max_error = std::nextafter(max_error, finest.bound);
-  *encoded = {Pipeline::interp, writer.size(), static_cast<double>(max_error)};
+  *encoded = {Pipeline::interp, writer.size(), coder.rounded_up(max_error)};
   return true;
 }
 
@@ -564,18 +659,18 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
                    Workspace& workspace, Levels<T>* levels) {
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, rank, extents, sizeof(T), count, workspace, &head) || head.wide ||
-      pack_orders(head.orders) != 0 || head.base != 0) {
+  if (!read_payload_head(in, parameters, rank, extents, sizeof(T), count, workspace, &head) ||
+      head.wide || head.signs || pack_orders(head.orders) != 0 || head.base != 0) {
     return false;
   }
   const unsigned packed = in.read<std::uint8_t>();
   const unsigned frozen = packed & 15;
   const int fineness = static_cast<int>(packed >> 4);
   if (!in.ok() || frozen >> rank != 0 || fineness > kMaxFineness) return false;
-  const quantize::Scale<T> finest(static_cast<T>(parameters.bound_abs), parameters.margin);
+  PointCoder<T> coder(parameters, workspace.target);
+  if (!coder.usable() || (coder.pointwise() && fineness != 0)) return false;
   const Geometry geometry(rank, extents, frozen);
-  const auto& kernels = predict::interpolation_kernels<T>(workspace.target);
-  Refinement<T> refinement(geometry, workspace);
+  Refinement<T> refinement(geometry, coder, workspace);
   const std::span<const std::uint8_t> bases = in.read_bytes(refinement.base_count());
   if (!in.ok() || !workspace.rans_decoder.start(in.read_rest(), workspace.target)) return false;
   std::int32_t* codes =
@@ -604,25 +699,25 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
       }
     }
     if (!workspace.rans_decoder.decode(contexts, roots, codes)) return false;
-    const T step = level_scale(finest, fineness, geometry.levels).step;
+    coder.set_level(fineness, geometry.levels);
     T previous = 0;
     for (i = 0; i < roots; ++i) {
-      if (contexts[i] == kRootContext) previous = previous + static_cast<T>(codes[i]) * step;
+      if (contexts[i] == kRootContext) previous = coder.restore(codes[i], previous);
       refinement.grid()[i] = previous;
     }
-    kernels.magnitudes(codes, roots, refinement.grid_magnitudes());
+    coder.magnitudes(codes, roots, refinement.grid_magnitudes());
   }
 
   std::size_t next_base = 0;
   for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s >= stop && s != 0; s >>= 1) {
-    const quantize::Scale<T> scale = level_scale(finest, fineness, std::countr_zero(s));
-    refinement.open_level(s, scale.inverse_step);
+    coder.set_level(fineness, std::countr_zero(s));
+    refinement.open_level(s);
     for (unsigned i = 1; i < 16; ++i) {
       const unsigned odd = class_order(i);
       const Class<T>& cls = refinement.at(odd);
       if (cls.count == 0) continue;
       Base base;
-      if (cls.count >= kMinBasePoints && !unpack_base(bases[next_base++], odd, &base)) return false;
+      if (refinement.has_base(cls) && !unpack_base(bases[next_base++], odd, &base)) return false;
       const std::size_t length = cls.extents[3];
       std::uint8_t* row_contexts = contexts;
       refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
@@ -640,8 +735,8 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
         row_contexts += length;
       });
       if (!workspace.rans_decoder.decode(contexts, cls.count, codes)) return false;
-      kernels.restore(codes, cls.count, scale.step, cls.points);
-      kernels.magnitudes(codes, cls.count, cls.magnitudes);
+      coder.restore(codes, cls.count, cls.points);
+      coder.magnitudes(codes, cls.count, cls.magnitudes);
     }
     refinement.close_level();
   }

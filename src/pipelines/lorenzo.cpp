@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "container/format.hpp"
+#include "encode/distributions.hpp"
 #include "encode/huffman.hpp"
+#include "encode/huffman_books.hpp"
 #include "encode/residual_symbols.hpp"
 #include "pipelines/quantized_chunk.hpp"
 
@@ -14,6 +16,9 @@ namespace {
 
 // Residuals are made and used in pieces that stay in the L1 cache.
 constexpr std::size_t kPiece = 2048;
+
+// Values of a chunk that the choice of shared books looks at.
+constexpr std::size_t kSampleValues = 8192;
 
 // Huffman spends at least one bit a value; below this many zstd finds the long runs behind it.
 constexpr std::size_t kZstdBelowBitsPerValue = 3;
@@ -128,28 +133,85 @@ std::size_t make_symbols(const Q* codes, std::size_t count, const predict::Lags&
   return made;
 }
 
-void write_symbols(const std::uint16_t* symbols, std::size_t count, int range_log2,
-                   std::size_t extra_bytes, Workspace& workspace, ByteWriter& out) {
+// A book that the chunk's symbols may be coded with, and what that takes altogether.
+struct BookOffer {
+  std::uint8_t kind;
+  std::span<const std::uint8_t> lengths;
+  std::uint64_t bits;
+};
+
+// The parameters' rule decides; `cost` takes the fewest bits, the book's own included.
+BookOffer choose_book(std::span<const std::uint32_t> histogram, int range_log2, bool wide,
+                      const Parameters& parameters, Workspace& workspace,
+                      encode::OfflineBook* offline) {
+  const std::size_t alphabet = histogram.size();
+  const auto stored = [&]() -> BookOffer {
+    std::uint8_t* lengths = workspace.code_lengths.reserve(alphabet);
+    encode::build_code_lengths(histogram, lengths, workspace.huffman_build);
+    const std::span<const std::uint8_t> made(lengths, alphabet);
+    return {format::kBookStored, made,
+            encode::cost_in_bits(histogram, made) + 8 * encode::code_lengths_bytes(made)};
+  };
+  const auto from_family = [&]() -> BookOffer {
+    *offline = encode::choose_offline_book(histogram, range_log2).book;
+    const auto lengths = workspace.offline_books.lengths(*offline, range_log2, wide);
+    return {format::kBookOffline, lengths, encode::cost_in_bits(histogram, lengths) + 16};
+  };
+  const auto shared = [&]() -> BookOffer {
+    std::uint8_t* lengths = workspace.shared_lengths.reserve(alphabet);
+    ByteReader in(parameters.shared_books[parameters.book]);
+    in.read<std::uint8_t>();  // its range, which is this chunk's
+    encode::read_code_lengths(in, {lengths, alphabet});
+    const std::span<const std::uint8_t> read(lengths, alphabet);
+    return {format::kBookShared, read, encode::cost_in_bits(histogram, read) + 8};
+  };
+  const bool planned = parameters.book != kNoBook;
+  switch (parameters.books) {
+    case BookPolicy::stored:
+      return stored();
+    case BookPolicy::offline:
+      return from_family();
+    case BookPolicy::chi:
+      return planned ? shared() : from_family();
+    default: {
+      BookOffer best = from_family();
+      if (const BookOffer other = stored(); other.bits < best.bits) best = other;
+      if (!planned) return best;
+      const BookOffer other = shared();
+      return other.bits < best.bits ? other : best;
+    }
+  }
+}
+
+void write_symbols(const std::uint16_t* symbols, std::size_t count, int range_log2, bool wide,
+                   std::size_t extra_bytes, const Parameters& parameters, Workspace& workspace,
+                   ByteWriter& out) {
   const unsigned alphabet = encode::alphabet_size(range_log2);
-  const std::uint32_t* histogram = workspace.histogram.data();
+  const std::span<const std::uint32_t> histogram(workspace.histogram.data(), alphabet);
   out.write<std::uint8_t>(static_cast<std::uint8_t>(range_log2));
   out.write_varint(extra_bytes);
   out.write_bytes({workspace.extra.data(), extra_bytes});
-  const auto present = static_cast<unsigned>(
-      alphabet - static_cast<unsigned>(std::count(histogram, histogram + alphabet, 0u)));
+  const auto present = alphabet - std::count(histogram.begin(), histogram.end(), 0u);
   if (present <= 1) {
     out.write<std::uint8_t>(format::kSymbolsSingle);
     out.write<std::uint16_t>(count == 0 ? std::uint16_t{0} : symbols[0]);
     return;
   }
-  std::uint8_t* lengths = workspace.code_lengths.reserve(alphabet);
-  encode::build_code_lengths({histogram, alphabet}, lengths, workspace.huffman_build);
+  encode::OfflineBook offline;
+  const BookOffer book = choose_book(histogram, range_log2, wide, parameters, workspace, &offline);
   encode::EncodeTable* table = workspace.encode_table.reserve(alphabet);
-  encode::build_encode_table({lengths, alphabet}, table);
+  encode::build_encode_table(book.lengths, table);
 
   std::uint8_t* const mode = out.here();
-  out.write<std::uint8_t>(format::kSymbolsHuffman);
-  encode::write_code_lengths({lengths, alphabet}, out);
+  out.write<std::uint8_t>(format::kSymbolsHuffman | book.kind);
+  if (book.kind == format::kBookOffline) {
+    out.write<std::uint8_t>(offline.member);
+    out.write<std::uint8_t>(offline.shift);
+  } else if (book.kind == format::kBookShared) {
+    out.write<std::uint8_t>(static_cast<std::uint8_t>(parameters.book));
+  } else {
+    encode::write_code_lengths(book.lengths, out);
+  }
   const std::size_t room = encode::huffman_capacity(count);
   std::uint8_t* scratch = workspace.streams.reserve(room);
   std::uint8_t* const streams = out.here();
@@ -161,7 +223,7 @@ void write_symbols(const std::uint16_t* symbols, std::size_t count, int range_lo
     const std::size_t packed_size =
         workspace.lossless.compress({streams, size}, packed, workspace.streams.size(), kZstdLevel);
     if (packed_size != 0 && packed_size + packed_size / 32 + kMaxVarintBytes < size) {
-      *mode = format::kSymbolsHuffmanZstd;
+      *mode = format::kSymbolsHuffmanZstd | book.kind;
       out.write_varint(size);
       out.write_bytes({packed, packed_size});
       return;
@@ -170,27 +232,61 @@ void write_symbols(const std::uint16_t* symbols, std::size_t count, int range_lo
   out.advance(size);
 }
 
+// The lengths of the book that follows or is named. Empty: malformed, or the book is lost.
+std::span<const std::uint8_t> read_book(ByteReader& in, unsigned kind, int range_log2, bool wide,
+                                        const Parameters& parameters, Workspace& workspace) {
+  const unsigned alphabet = encode::alphabet_size(range_log2);
+  std::uint8_t* lengths = workspace.code_lengths.reserve(alphabet);
+  switch (kind) {
+    case format::kBookStored:
+      if (!encode::read_code_lengths(in, {lengths, alphabet})) return {};
+      return {lengths, alphabet};
+    case format::kBookOffline: {
+      encode::OfflineBook book;
+      book.member = in.read<std::uint8_t>();
+      book.shift = in.read<std::uint8_t>();
+      if (!in.ok() || book.member >= encode::kFamilySize || book.shift > encode::kMaxBookShift) {
+        return {};
+      }
+      return workspace.offline_books.lengths(book, range_log2, wide);
+    }
+    case format::kBookShared: {
+      const std::size_t number = in.read<std::uint8_t>();
+      if (!in.ok() || number >= parameters.shared_books.size()) return {};
+      ByteReader book(parameters.shared_books[number]);
+      if (book.read<std::uint8_t>() != range_log2 ||
+          !encode::read_code_lengths(book, {lengths, alphabet}) || book.remaining() != 0) {
+        return {};
+      }
+      return {lengths, alphabet};
+    }
+    default:
+      return {};
+  }
+}
+
 // Symbols into the workspace. False: malformed.
-bool read_symbols(ByteReader& in, std::size_t count, Workspace& workspace, int* range_log2,
-                  std::span<const std::uint8_t>* extra) {
+bool read_symbols(ByteReader& in, std::size_t count, bool wide, const Parameters& parameters,
+                  Workspace& workspace, int* range_log2, std::span<const std::uint8_t>* extra) {
   *range_log2 = in.read<std::uint8_t>();
   *extra = in.read_bytes(in.read_varint());
   const unsigned mode = in.read<std::uint8_t>();
   if (!in.ok() || *range_log2 < encode::kMinRangeLog2 || *range_log2 > encode::kMaxRangeLog2) {
     return false;
   }
-  const unsigned alphabet = encode::alphabet_size(*range_log2);
   std::uint16_t* symbols = workspace.symbols.reserve(count + 64);
   if (mode == format::kSymbolsSingle) {
     const std::uint16_t symbol = in.read<std::uint16_t>();
     std::fill_n(symbols, count, symbol);
-    return in.ok() && symbol < alphabet;
+    return in.ok() && symbol < encode::alphabet_size(*range_log2);
   }
-  if (mode > format::kSymbolsHuffmanZstd) return false;
-  std::uint8_t* lengths = workspace.code_lengths.reserve(alphabet);
-  if (!encode::read_code_lengths(in, {lengths, alphabet})) return false;
+  const unsigned coding = mode & format::kSymbolsMask;
+  if (coding != format::kSymbolsHuffman && coding != format::kSymbolsHuffmanZstd) return false;
+  const auto lengths =
+      read_book(in, mode & format::kBookMask, *range_log2, wide, parameters, workspace);
+  if (lengths.empty()) return false;
   std::span<const std::uint8_t> streams;
-  if (mode == format::kSymbolsHuffmanZstd) {
+  if (coding == format::kSymbolsHuffmanZstd) {
     const std::uint64_t size = in.read_varint();
     if (!in.ok() || size > encode::huffman_capacity(count)) return false;
     std::uint8_t* unpacked = workspace.streams.reserve(size + 1);
@@ -203,7 +299,7 @@ bool read_symbols(ByteReader& in, std::size_t count, Workspace& workspace, int* 
     streams = in.read_rest();
   }
   encode::DecodeTable& table = *workspace.decode_table.reserve(1);
-  encode::build_decode_table({lengths, alphabet}, table);
+  encode::build_decode_table(lengths, table);
   return encode::huffman_kernels(workspace.target).decode(streams, table, count, symbols);
 }
 
@@ -217,6 +313,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.wide = sizeof(Q) == 8;
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
+  head.signs = quantized.signs;
   head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
                               predict::kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
@@ -224,13 +321,22 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
     predict::kernels<Q>(workspace.target)
         .fill(quantized.codes, quantized.count, lags, workspace.exact_map.words());
   }
-  const int range_log2 = choose_range(quantized.codes, quantized.count, lags, workspace);
+  // A book counts by its range. `chi` takes what is planned; `cost` passes over a book whose range
+  // is not the chunk's own.
+  Parameters rule = parameters;
+  int range_log2 = choose_range(quantized.codes, quantized.count, lags, workspace);
+  if (rule.book != kNoBook) {
+    const int planned = rule.shared_books[rule.book].front();
+    if (rule.books == BookPolicy::chi) range_log2 = planned;
+    if (range_log2 != planned) rule.book = kNoBook;
+  }
   std::size_t extra_bytes = 0;
   const std::size_t symbols = make_symbols(quantized.codes, quantized.count, lags, range_log2,
                                            quantized.exact_count, workspace, &extra_bytes);
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
-  write_symbols(workspace.symbols.data(), symbols, range_log2, extra_bytes, workspace, writer);
+  write_symbols(workspace.symbols.data(), symbols, range_log2, head.wide, extra_bytes, rule,
+                workspace, writer);
   encoded->pipeline = Pipeline::lorenzo;
   encoded->size = writer.size();
   encoded->max_error = quantized.max_error;
@@ -243,7 +349,8 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
   const std::size_t count = chunk.count();
   int range_log2 = 0;
   std::span<const std::uint8_t> extra_bytes;
-  if (!read_symbols(in, count - head.exact_count, workspace, &range_log2, &extra_bytes)) {
+  if (!read_symbols(in, count - head.exact_count, head.wide, parameters, workspace, &range_log2,
+                    &extra_bytes)) {
     return false;
   }
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
@@ -271,12 +378,92 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
     difference.reconstruct(residuals, length, lags, carry, codes + begin);
   }
   if (!extra.ok()) return false;
-  restore_chunk<T, Q>(codes, static_cast<Q>(head.base), parameters, head.exact_count, chunk,
-                      workspace);
+  restore_chunk<T, Q>(codes, head, parameters, chunk, workspace);
   return true;
 }
 
 }  // namespace
+
+namespace {
+
+template <class T, class Q>
+QuantizeOutcome sample_as(const Box<const T>& part, const Parameters& parameters,
+                          Workspace& workspace, std::size_t* count) {
+  QuantizedChunk<T, Q> quantized;
+  const QuantizeOutcome outcome = quantize_chunk<T, Q>(part, parameters, workspace, &quantized);
+  if (outcome != QuantizeOutcome::done) return outcome;
+  const Orders orders = choose_orders(quantized.codes, quantized.count, part.rank(), part.extents(),
+                                      predict::kMaxLags, workspace);
+  const predict::Lags lags = lags_of(orders, part.rank(), part.extents());
+  if (quantized.exact_count != 0) {
+    predict::kernels<Q>(workspace.target)
+        .fill(quantized.codes, quantized.count, lags, workspace.exact_map.words());
+  }
+  std::size_t extra_bytes = 0;
+  *count = make_symbols(quantized.codes, quantized.count, lags, encode::kMaxRangeLog2,
+                        quantized.exact_count, workspace, &extra_bytes);
+  return outcome;
+}
+
+}  // namespace
+
+template <class T>
+std::size_t sample_lorenzo(const Box<const T>& chunk, const Parameters& parameters,
+                           Workspace& workspace, std::span<std::uint32_t> histogram) {
+  // A box in the middle, its largest extents halved until it is small.
+  std::array<std::size_t, kMaxRank> origin{}, extents = chunk.extents();
+  std::size_t values = chunk.count();
+  while (values > kSampleValues) {
+    const auto k = static_cast<std::size_t>(
+        std::max_element(extents.begin(), extents.begin() + chunk.rank()) - extents.begin());
+    values = values / extents[k] * (extents[k] / 2);
+    origin[k] += extents[k] / 4;
+    extents[k] /= 2;
+  }
+  const Box<const T> part = chunk.part(origin, extents);
+  std::size_t count = 0;
+  QuantizeOutcome outcome = sample_as<T, std::int32_t>(part, parameters, workspace, &count);
+  if constexpr (sizeof(T) == 8) {
+    if (outcome == QuantizeOutcome::needs_wide) {
+      outcome = sample_as<T, std::int64_t>(part, parameters, workspace, &count);
+    }
+  }
+  if (outcome != QuantizeOutcome::done) return 0;
+  std::copy_n(workspace.histogram.data(), histogram.size(), histogram.begin());
+  return count;
+}
+template std::size_t sample_lorenzo(const Box<const float>&, const Parameters&, Workspace&,
+                                    std::span<std::uint32_t>);
+template std::size_t sample_lorenzo(const Box<const double>&, const Parameters&, Workspace&,
+                                    std::span<std::uint32_t>);
+
+std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank) {
+  std::string text = describe_head(payload, rank);
+  ByteReader in(payload);
+  const unsigned flags = in.read<std::uint8_t>();
+  in.read<std::uint8_t>();  // orders
+  in.read_varint();         // base
+  if ((flags & format::kHasExactPoints) != 0) {
+    in.read_varint();
+    for (int part = 0; part < 2; ++part) in.read_bytes(in.read_varint());
+  }
+  const int range_log2 = in.read<std::uint8_t>();
+  in.read_bytes(in.read_varint());  // extra bits
+  const unsigned mode = in.read<std::uint8_t>();
+  if (mode == format::kSymbolsSingle) {
+    text += ", one symbol";
+  } else if ((mode & format::kBookMask) == format::kBookOffline) {
+    const unsigned member = in.read<std::uint8_t>();
+    text += ", offline book " + std::to_string(member) + " x 2^" +
+            std::to_string(in.read<std::uint8_t>());
+  } else if ((mode & format::kBookMask) == format::kBookShared) {
+    text += ", shared book " + std::to_string(in.read<std::uint8_t>());
+  } else {
+    text += ", own book";
+  }
+  text += ", range 2^" + std::to_string(range_log2);
+  return in.ok() ? text : "damaged";
+}
 
 std::size_t lorenzo_capacity(std::size_t count, std::size_t value_bytes) {
   return payload_head_capacity(count, count * value_bytes) + 64 + 2 * encode::kMaxHuffmanSymbols +
@@ -304,8 +491,8 @@ bool decode_lorenzo(std::span<const std::uint8_t> payload, const Parameters& par
                     const Box<T>& chunk, Workspace& workspace) {
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(), workspace,
-                         &head)) {
+  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(),
+                         workspace, &head)) {
     return false;
   }
   if constexpr (sizeof(T) == 8) {

@@ -13,6 +13,16 @@ bool encode_lorenzo(const Box<const T>& chunk, const Parameters& parameters, Wor
 template <class T>
 bool decode_lorenzo(std::span<const std::uint8_t> payload, const Parameters& parameters,
                     const Box<T>& chunk, Workspace& workspace);
+
+// The symbols of a small part of the chunk, counted over the alphabet of kMaxRangeLog2, for a plan
+// of shared books. Returns how many; 0 when the part cannot be quantised.
+template <class T>
+std::size_t sample_lorenzo(const Box<const T>& chunk, const Parameters& parameters,
+                           Workspace& workspace, std::span<std::uint32_t> histogram);
+
+// The head and the book in words.
+std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank);
+
 std::size_t lorenzo_capacity(std::size_t count, std::size_t value_bytes);
 
 }  // namespace firn::pipelines

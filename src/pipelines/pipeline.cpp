@@ -99,9 +99,6 @@ template <class T>
 bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
                  const Parameters& parameters, Workspace& workspace, std::uint8_t* out,
                  Encoded* encoded) {
-  if (parameters.pointwise && candidate.pipeline != Pipeline::fre) {
-    return encode_fre(chunk, parameters, true, workspace, out, encoded);
-  }
   switch (candidate.pipeline) {
     case Pipeline::lorenzo:
       return encode_lorenzo(chunk, parameters, workspace, out, encoded);
@@ -113,7 +110,7 @@ bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
       return encode_interp(chunk, parameters, candidate.frozen, candidate.fineness, workspace, out,
                            encoded);
     case Pipeline::causal:
-      return encode_causal(chunk, parameters, workspace, out, encoded);
+      return !parameters.pointwise && encode_causal(chunk, parameters, workspace, out, encoded);
     case Pipeline::fre:
     case Pipeline::fre_round:
       return parameters.pointwise &&
@@ -201,7 +198,7 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
     ranked[i].score = static_cast<double>(trial.size);
     // A little more for errors that are smaller.
     if (candidates[i].fineness > 0) ranked[i].score *= 0.995;
-    if (parameters.tune_psnr) {
+    if (parameters.tune_psnr && !parameters.pointwise) {
       const double square = mean_square(trial, part, parameters, workspace, out);
       ranked[i].score =
           8 * static_cast<double>(trial.size) +
@@ -235,15 +232,21 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
 template <class T>
 bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
+  // A message of so few values is over before a trial would have said anything.
+  constexpr std::size_t kFewValues = 512;
+  if (chunk.count() <= kFewValues && !parameters.thorough) {
+    return encode_with({Pipeline::contexts}, chunk, parameters, workspace, out, encoded);
+  }
   std::array<Candidate, kMaxCandidates> list{};
   std::size_t count = 0;
   list[count++] = {Pipeline::contexts};
-  if (parameters.thorough) list[count++] = {Pipeline::causal};
-  for (int fineness = 0; fineness <= (parameters.tune_psnr  ? kMaxFineness
-                                      : parameters.thorough ? 1
-                                                            : 0);
-       ++fineness) {
-    list[count++] = {Pipeline::interp, 0, fineness};
+  list[count++] = {Pipeline::interp};
+  if (!parameters.pointwise) {
+    if (parameters.thorough) list[count++] = {Pipeline::causal};
+    const int finest = parameters.tune_psnr ? kMaxFineness : parameters.thorough ? 1 : 0;
+    for (int fineness = 1; fineness <= finest; ++fineness) {
+      list[count++] = {Pipeline::interp, 0, fineness};
+    }
   }
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
   // each, a quick one of the slowest.
@@ -317,7 +320,8 @@ bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Para
     case Pipeline::interp:
       return parameters.bound_abs > 0 && decode_interp(payload, parameters, chunk, workspace);
     case Pipeline::causal:
-      return parameters.bound_abs > 0 && decode_causal(payload, parameters, chunk, workspace);
+      return parameters.bound_abs > 0 && !parameters.pointwise &&
+             decode_causal(payload, parameters, chunk, workspace);
     case Pipeline::fre:
       return parameters.pointwise && decode_fre(payload, chunk, workspace);
     case Pipeline::ceresz:
@@ -374,6 +378,7 @@ template bool preview(Pipeline, std::span<const std::uint8_t>, const Parameters&
 std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank) {
   switch (pipeline) {
     case Pipeline::lorenzo:
+      return describe_lorenzo(payload, rank);
     case Pipeline::blockpack:
     case Pipeline::contexts:
       return describe_head(payload, rank);

@@ -15,7 +15,9 @@
 
 namespace firn::pipelines {
 
-// The same for all chunks of a stream.
+inline constexpr std::uint32_t kNoBook = ~std::uint32_t{0};
+
+// The same for all chunks of a stream, but for what is said to differ.
 struct Parameters {
   Pipeline pipeline = Pipeline::lorenzo;  // the one to try first; automatic: the best of several
   bool thorough = false;                  // automatic: try more, harder
@@ -24,6 +26,12 @@ struct Parameters {
   bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;
   std::optional<double> fill;
+  // For `lorenzo`. The payloads of the stream's shared books by number, empty where damaged; and,
+  // to encode, the rule for this chunk and the shared book that the plan has for it. With `chi`
+  // that one is used; else chi has been settled to `stored` or `offline`.
+  std::span<const std::span<const std::uint8_t>> shared_books;
+  BookPolicy books = BookPolicy::cost;
+  std::uint32_t book = kNoBook;
   bool streaming = false;  // decode: the output is too large for the caches to be of use
 };
 

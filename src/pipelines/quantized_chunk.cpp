@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "container/format.hpp"
+#include "quantize/logarithmic.hpp"
 
 namespace firn::pipelines {
 
@@ -90,12 +91,66 @@ bool holds(const T* row, std::size_t length, T value) {
   return found;
 }
 
-// Exact points of a chunk as they are found, in workspace.exact_map and workspace.exact_bytes.
+// The quantisers behind one face. Q: codes of 16, 32 or 64 bits.
 template <class T, class Q>
+struct AbsoluteQuantizer {
+  static constexpr bool kShort = sizeof(Q) == 2;
+  static constexpr bool kSigns = false;
+  static constexpr bool kMayWiden = sizeof(T) == 8 && sizeof(Q) != 8;
+  using Wide = std::conditional_t<kShort, std::int32_t, Q>;
+  const quantize::Kernels<T, Wide>& kernels;
+  quantize::RowOutcome<T> (*quantize)(const T*, std::size_t, quantize::Scale<T>, Wide, Q*);
+  quantize::Scale<T> scale;
+
+  AbsoluteQuantizer(const Parameters& parameters, simd::Target target)
+      : kernels(quantize::kernels<T, Wide>(target)),
+        scale(static_cast<T>(parameters.bound_abs), parameters.margin) {
+    if constexpr (kShort) {
+      quantize = quantize::short_kernels<T>(target).quantize;
+    } else {
+      quantize = kernels.quantize;
+    }
+  }
+  bool find_base(T value, Wide* base) const {
+    T error = 0;
+    return quantize::quantize_value<T, Wide>(value, scale, base, &error);
+  }
+  // Short codes near the limits of 32 bits are left to the kernels that clamp.
+  static bool base_fits(Wide base) { return !kShort || (base >= -(1 << 29) && base <= 1 << 29); }
+  bool needs_wide(T value) const { return quantize::needs_wide(value, scale); }
+  // Exact points of such values cost their bits.
+  static bool costly(T value) { return std::isfinite(value); }
+};
+
+template <class T, class Q>
+struct PointwiseQuantizer {
+  static constexpr bool kShort = false;
+  static constexpr bool kSigns = true;
+  static constexpr bool kMayWiden = false;  // it depends on the bound alone
+  using Wide = Q;
+  const quantize::LogKernels<T, Q>& kernels;
+  decltype(kernels.quantize) quantize;
+  quantize::LogScale<T> scale;
+
+  PointwiseQuantizer(const Parameters& parameters, simd::Target target)
+      : kernels(quantize::log_kernels<T, Q>(target)),
+        quantize(kernels.quantize),
+        scale(static_cast<T>(parameters.bound_abs)) {}
+  bool find_base(T value, Q* base) const {
+    *base = static_cast<Q>(quantize::log_index(value, scale));
+    return std::isnormal(value);
+  }
+  static bool base_fits(Q) { return true; }
+  static bool needs_wide(T) { return false; }
+  static bool costly(T value) { return std::isfinite(value) && value != 0; }
+};
+
+// Exact points of a chunk as they are found, in workspace.exact_map and workspace.exact_bytes.
+template <class T, class Q, class Quantizer>
 class ExactCollector {
  public:
-  ExactCollector(std::size_t count, T fill, const quantize::Scale<T>& scale, Workspace& workspace)
-      : count_(count), fill_(fill), scale_(scale), workspace_(workspace) {}
+  ExactCollector(std::size_t count, T fill, const Quantizer& quantizer, Workspace& workspace)
+      : count_(count), fill_(fill), quantizer_(quantizer), workspace_(workspace) {}
 
   std::size_t found() const { return found_; }
 
@@ -111,7 +166,7 @@ class ExactCollector {
     for (std::size_t begin = 0; begin < length; begin += 64) {
       std::uint64_t word = flags[begin / 64];
       workspace_.exact_map.set_word(offset + begin, word);
-      if (kCannotWiden && word == ~std::uint64_t{0}) {
+      if (!Quantizer::kMayWiden && word == ~std::uint64_t{0}) {
         std::copy_n(values + begin, 64, exact + found_);
         std::fill_n(codes + begin, 64, codes[static_cast<std::ptrdiff_t>(begin) - 1]);
         found_ += 64;
@@ -119,7 +174,7 @@ class ExactCollector {
       }
       for (; word != 0; word &= word - 1) {
         const std::size_t i = begin + static_cast<std::size_t>(std::countr_zero(word));
-        if (!kCannotWiden && values[i] != fill_ && quantize::needs_wide(values[i], scale_)) {
+        if (Quantizer::kMayWiden && values[i] != fill_ && quantizer_.needs_wide(values[i])) {
           return false;
         }
         exact[found_++] = values[i];
@@ -133,17 +188,15 @@ class ExactCollector {
   bool too_many() const {
     const std::size_t max_exact = count_ / 4;
     if (found_ <= max_exact) return false;
-    std::size_t finite = 0;
     const T* exact = reinterpret_cast<const T*>(workspace_.exact_bytes.data());
-    for (std::size_t i = 0; i < found_; ++i) finite += std::isfinite(exact[i]);
-    return finite > max_exact;
+    const auto costly = std::count_if(exact, exact + found_, Quantizer::costly);
+    return static_cast<std::size_t>(costly) > max_exact;
   }
 
  private:
-  static constexpr bool kCannotWiden = sizeof(T) == 4 || sizeof(Q) == 8;
   std::size_t count_;
   T fill_;
-  quantize::Scale<T> scale_;
+  const Quantizer& quantizer_;
   Workspace& workspace_;
   std::size_t found_ = 0;
 };
@@ -157,26 +210,13 @@ bool all_short(const std::int16_t* codes, std::size_t count) {
   return low >= -quantize::kShortLimit && high <= quantize::kShortLimit;
 }
 
-}  // namespace
-
-template <class T, class Q>
-QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
-                               Workspace& workspace, QuantizedChunk<T, Q>* result) {
-  constexpr bool kShort = sizeof(Q) == 2;
-  using Wide = std::conditional_t<kShort, std::int32_t, Q>;
+template <class T, class Q, class Quantizer>
+QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& chunk,
+                              const Parameters& parameters, Workspace& workspace,
+                              QuantizedChunk<T, Q>* result) {
   // Rows are taken in pieces: what is special about a few values concerns only theirs.
   constexpr std::size_t kPiece = 16384;
-  // Short codes near the limits of 32 bits are left to the kernels that clamp.
-  constexpr std::int32_t kLargestBase = 1 << 29;
-  const auto& kernels = quantize::kernels<T, Wide>(workspace.target);
-  const auto quantize_piece = [&] {
-    if constexpr (kShort) {
-      return quantize::short_kernels<T>(workspace.target).quantize;
-    } else {
-      return kernels.quantize;
-    }
-  }();
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  const auto& scale = quantizer.scale;
   const std::size_t count = chunk.count();
   const std::size_t row_length = chunk.row_length();
   result->count = count;
@@ -185,26 +225,33 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
       workspace.row.reserve(chunk.row_stride() == 1 ? 1 : row_length * sizeof(T)));
   std::uint64_t* flags = workspace.row_flags.reserve(kPiece / 64);
   const T fill = fill_of<T>(parameters);
-  ExactCollector<T, Q> exact(count, fill, scale, workspace);
+  ExactCollector<T, Q, Quantizer> exact(count, fill, quantizer, workspace);
   T max_error = 0;
   bool have_base = false;
+  if constexpr (Quantizer::kSigns) workspace.sign_map.reset(count);
 
   const auto take_piece = [&](const T* values, std::size_t length, std::size_t offset) {
     Q* codes = result->codes + offset;
-    T error = 0;
     for (std::size_t i = 0; !have_base && i < length; ++i) {
       if (values[i] == fill) continue;
-      have_base = quantize::quantize_value<T, Wide>(values[i], scale, &result->base, &error);
-      if (kShort && have_base && std::abs(result->base) > kLargestBase) return false;
+      have_base = quantizer.find_base(values[i], &result->base);
+      if (have_base && !quantizer.base_fits(result->base)) return false;
     }
-    const auto outcome = quantize_piece(values, length, scale, result->base, codes);
+    if constexpr (Quantizer::kSigns) {
+      quantizer.kernels.signs(values, length, flags);
+      for (std::size_t begin = 0; begin < length; begin += 64) {
+        workspace.sign_map.set_word(offset + begin, flags[begin / 64]);
+        result->signs |= flags[begin / 64] != 0;
+      }
+    }
+    const auto outcome = quantizer.quantize(values, length, scale, result->base, codes);
     if (outcome.within && !(parameters.fill && holds(values, length, fill))) {
       max_error = std::max(max_error, outcome.max_error);
       return true;
     }
-    max_error = std::max(max_error, kernels.flag(values, length, scale, fill, flags));
+    max_error = std::max(max_error, quantizer.kernels.flag(values, length, scale, fill, flags));
     if (!exact.add(values, length, flags, offset, codes)) return false;
-    if constexpr (kShort) return all_short(codes, length);
+    if constexpr (Quantizer::kShort) return all_short(codes, length);
     return true;
   };
   const bool taken = chunk.for_each_row([&](const T* row, std::size_t offset) {
@@ -224,6 +271,28 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
   result->exact_count = exact.found();
   result->max_error = static_cast<double>(max_error);
   return QuantizeOutcome::done;
+}
+
+}  // namespace
+
+template <class T, class Q>
+QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
+                               Workspace& workspace, QuantizedChunk<T, Q>* result) {
+  if (!parameters.pointwise) {
+    const AbsoluteQuantizer<T, Q> quantizer(parameters, workspace.target);
+    return quantize_with(quantizer, chunk, parameters, workspace, result);
+  }
+  if constexpr (sizeof(Q) == 2) {
+    return QuantizeOutcome::needs_wide;
+  } else {
+    const PointwiseQuantizer<T, Q> quantizer(parameters, workspace.target);
+    if (!quantizer.scale.usable()) return QuantizeOutcome::too_many_exact;
+    if (sizeof(Q) == 4 && quantizer.scale.wide()) return QuantizeOutcome::needs_wide;
+    const auto outcome = quantize_with(quantizer, chunk, parameters, workspace, result);
+    // Errors are quotients rounded to nearest.
+    result->max_error = std::min(result->max_error * (1 + 0x1p-20), parameters.bound_abs);
+    return outcome;
+  }
 }
 
 template <class Q>
@@ -280,19 +349,28 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
 }
 
 template <class T, class Q>
-void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::size_t exact_count,
+void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace) {
   const auto& kernels = quantize::kernels<T, Q>(workspace.target);
+  const auto& log_kernels = quantize::log_kernels<T, Q>(workspace.target);
   const auto dequantize = parameters.streaming ? kernels.dequantize_streaming : kernels.dequantize;
-  const T step = quantize::Scale<T>(static_cast<T>(parameters.bound_abs), parameters.margin).step;
+  const T bound = static_cast<T>(parameters.bound_abs);
+  const quantize::LogScale<T> log_scale(bound);
+  const T step = parameters.pointwise ? T{0} : quantize::Scale<T>(bound, parameters.margin).step;
+  const Q base = static_cast<Q>(head.base);
   const std::size_t length = chunk.row_length();
   const std::int64_t stride = chunk.row_stride();
   T* gathered = reinterpret_cast<T*>(workspace.row.reserve(stride == 1 ? 1 : length * sizeof(T)));
   const std::uint8_t* exact = workspace.exact_bytes.data();
   chunk.for_each_row([&](T* row, std::size_t offset) {
     T* values = stride == 1 ? row : gathered;
-    dequantize(codes + offset, length, step, base, values);
-    if (exact_count != 0) {
+    if (parameters.pointwise) {
+      log_kernels.dequantize(codes + offset, length, log_scale, base,
+                             head.signs ? workspace.sign_map.words() : nullptr, offset, values);
+    } else {
+      dequantize(codes + offset, length, step, base, values);
+    }
+    if (head.exact_count != 0) {
       workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
         std::memcpy(&values[i - offset], exact, sizeof(T));
         exact += sizeof(T);
@@ -344,14 +422,33 @@ void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspac
 }
 
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes) {
-  return 2 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes);
+  return 2 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes) +
+         encode::map_capacity(count);
 }
+
+namespace {
+
+// Distances at which a bit map of the chunk may resemble itself: a row, then planes.
+struct MapLags {
+  std::array<std::size_t, kMaxRank> lag{};
+  std::size_t count = 0;
+
+  MapLags(int rank, const Extents& extents) {
+    const auto lags = axis_lags(rank, extents);
+    lag[count++] = extents[rank - 1];
+    for (int k = rank - 3; k >= 0; --k) lag[count++] = lags[k];
+  }
+  std::span<const std::size_t> list() const { return {lag.data(), count}; }
+};
+
+}  // namespace
 
 void write_payload_head(const PayloadHead& head, int rank, const Extents& extents,
                         std::size_t value_bytes, Workspace& workspace, ByteWriter& out) {
   out.write<std::uint8_t>(static_cast<std::uint8_t>(
       (head.exact_count ? format::kHasExactPoints : 0) | (head.wide ? format::kWideCodes : 0) |
-      (workspace.runner_up.pipeline != 0 ? format::kHasRunnerUp : 0)));
+      (workspace.runner_up.pipeline != 0 ? format::kHasRunnerUp : 0) |
+      (head.signs ? format::kHasSigns : 0)));
   out.write<std::uint8_t>(pack_orders(head.orders));
   const auto base = static_cast<std::uint64_t>(head.base);
   out.write_varint(base << 1 ^ (head.base < 0 ? ~std::uint64_t{0} : 0));
@@ -362,26 +459,28 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
   if (head.exact_count != 0) {
     write_exact_points_of(rank, extents, head.exact_count * value_bytes, workspace, out);
   }
+  if (head.signs) {
+    const MapLags lags(rank, extents);
+    encode::write_map(workspace.sign_map, lags.list(), workspace.lossless, workspace.exact_scratch,
+                      out);
+  }
 }
 
 void write_exact_points_of(int rank, const Extents& extents, std::size_t exact_bytes,
                            Workspace& workspace, ByteWriter& out) {
-  const auto lags = axis_lags(rank, extents);
-  std::array<std::size_t, kMaxRank> row_first{};
-  int count = 0;
-  row_first[count++] = extents[rank - 1];
-  for (int k = rank - 3; k >= 0; --k) row_first[count++] = lags[k];
-  write_exact_points(workspace.exact_map, {row_first.data(), static_cast<std::size_t>(count)},
-                     {workspace.exact_bytes.data(), exact_bytes}, workspace.lossless,
-                     workspace.exact_scratch, out);
+  const MapLags lags(rank, extents);
+  write_exact_points(workspace.exact_map, lags.list(), {workspace.exact_bytes.data(), exact_bytes},
+                     workspace.lossless, workspace.exact_scratch, out);
 }
 
-bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::size_t value_bytes,
-                       std::size_t count, Workspace& workspace, PayloadHead* head) {
+bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
+                       const Extents& extents, std::size_t value_bytes, std::size_t count,
+                       Workspace& workspace, PayloadHead* head) {
   const unsigned flags = in.read<std::uint8_t>();
   const std::uint8_t orders = in.read<std::uint8_t>();
   const std::uint64_t base = in.read_varint();
-  constexpr unsigned kKnown = format::kHasExactPoints | format::kWideCodes | format::kHasRunnerUp;
+  constexpr unsigned kKnown =
+      format::kHasExactPoints | format::kWideCodes | format::kHasSigns | format::kHasRunnerUp;
   head->runner_up = {};
   if ((flags & format::kHasRunnerUp) != 0) {
     head->runner_up.pipeline = in.read<std::uint8_t>();
@@ -402,6 +501,13 @@ bool read_payload_head(ByteReader& in, int rank, const Extents& extents, std::si
       return false;
     }
     head->exact_count = workspace.exact_map.count();
+  }
+  head->signs = (flags & format::kHasSigns) != 0;
+  if (head->signs && !parameters.pointwise) return false;
+  if (head->signs) {
+    workspace.sign_map.reset(count);
+    return encode::read_map(in, extents[rank - 1], workspace.lossless, workspace.exact_scratch,
+                            workspace.sign_map);
   }
   return true;
 }
@@ -438,9 +544,9 @@ template void write_values(const double*, bool, const Box<double>&, Workspace&);
 #define FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                       \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
                                           QuantizedChunk<T, Q>*);
-#define FIRN_INSTANTIATE(T, Q)                                                            \
-  FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                         \
-  template void restore_chunk(const Q*, Q, const Parameters&, std::size_t, const Box<T>&, \
+#define FIRN_INSTANTIATE(T, Q)                                                                \
+  FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                             \
+  template void restore_chunk(const Q*, const PayloadHead&, const Parameters&, const Box<T>&, \
                               Workspace&);
 FIRN_INSTANTIATE_QUANTIZE(float, std::int16_t)
 FIRN_INSTANTIATE_QUANTIZE(double, std::int16_t)

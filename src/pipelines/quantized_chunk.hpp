@@ -42,13 +42,15 @@ struct QuantizedChunk {
   std::conditional_t<sizeof(Q) == 2, std::int32_t, Q> base = 0;
   std::size_t count = 0;
   std::size_t exact_count = 0;  // in workspace.exact_map, bits in workspace.exact_bytes
-  double max_error = 0;
+  bool signs = false;           // point-wise bound: some are negative, in workspace.sign_map
+  double max_error = 0;         // relative under a point-wise bound
 };
 
 enum class QuantizeOutcome { done, needs_wide, too_many_exact };
 
-// Quantises a chunk. The code of an exact point repeats the one before it; predict::Kernels::fill
-// may choose another. Codes of 16 bits need wide ones when they vary too much for differences.
+// Quantises a chunk: values under an absolute bound, their logarithms under a point-wise one. The
+// code of an exact point repeats the one before it; predict::Kernels::fill may choose another.
+// Codes of 16 bits need wide ones when they vary too much for differences.
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result);
@@ -64,9 +66,19 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank,
 template <class Q>
 Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace);
 
+// The head of a payload: flags, orders, base, exact points.
+struct PayloadHead {
+  bool wide = false;
+  Orders orders{};
+  std::int64_t base = 0;
+  std::size_t exact_count = 0;
+  bool signs = false;
+  RunnerUp runner_up;  // read; written is that of the workspace
+};
+
 // Writes decoded values to the chunk's place: dequantised codes, then the exact points on top.
 template <class T, class Q>
-void restore_chunk(const Q* codes, Q base, const Parameters& parameters, std::size_t exact_count,
+void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace);
 
 // Where the chunk's values lie, when they lie one behind the other; null otherwise.
@@ -95,21 +107,13 @@ void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspac
 void write_exact_points_of(int rank, const std::array<std::size_t, kMaxRank>& extents,
                            std::size_t exact_bytes, Workspace& workspace, ByteWriter& out);
 
-// The head of a payload: flags, orders, base, exact points.
-struct PayloadHead {
-  bool wide = false;
-  Orders orders{};
-  std::int64_t base = 0;
-  std::size_t exact_count = 0;
-  RunnerUp runner_up;  // read; written is that of the workspace
-};
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes);
 void write_payload_head(const PayloadHead& head, int rank,
                         const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
                         Workspace& workspace, ByteWriter& out);
-bool read_payload_head(ByteReader& in, int rank, const std::array<std::size_t, kMaxRank>& extents,
-                       std::size_t value_bytes, std::size_t count, Workspace& workspace,
-                       PayloadHead* head);
+bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
+                       const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
+                       std::size_t count, Workspace& workspace, PayloadHead* head);
 // What a trial said, in words: "; in a trial interp took 12 % more". Nothing without a trial.
 std::string describe_runner_up(const RunnerUp& runner_up);
 // The head in words.

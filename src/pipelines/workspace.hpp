@@ -12,6 +12,7 @@
 #include "encode/context_rans.hpp"
 #include "encode/exact_points.hpp"
 #include "encode/huffman.hpp"
+#include "encode/huffman_books.hpp"
 #include "encode/lossless.hpp"
 #include "pipelines/wavefront.hpp"
 #include "predict/robust_fit.hpp"
@@ -43,6 +44,7 @@ struct Workspace {
 
   ScratchArray<std::uint64_t> row_flags;
   encode::BitMap exact_map;
+  encode::BitMap sign_map;  // of a point-wise bound: which values are negative
   ScratchArray<std::uint8_t> exact_bytes;
   encode::ExactPointsScratch exact_scratch;
 
@@ -64,6 +66,8 @@ struct Workspace {
   ScratchArray<std::uint16_t> symbols;
   ScratchArray<std::uint32_t> histogram;
   ScratchArray<std::uint8_t> code_lengths;
+  ScratchArray<std::uint8_t> shared_lengths;
+  encode::OfflineBooks offline_books;
   ScratchArray<std::uint64_t> huffman_build;
   ScratchArray<encode::EncodeTable> encode_table;
   ScratchArray<encode::DecodeTable> decode_table;

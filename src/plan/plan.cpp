@@ -161,33 +161,30 @@ double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
   const std::uint64_t count = array.shape.count();
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
   T low = std::numeric_limits<T>::infinity(), high = -low;
-  if (!array.strides) {
-    const T* const data = static_cast<const T*>(array.data);
-    const auto& kernels = quantize::range_kernels<T>(workers.workspace(0).target);
-    if (count <= kRows * kRowLength) {
-      kernels.widen(data, static_cast<std::size_t>(count), fill_value, &low, &high);
-    } else {
-      const std::uint64_t apart = (count - kRowLength) / (kRows - 1);
-      for (std::uint64_t row = 0; row < kRows; ++row) {
-        kernels.widen(data + row * apart, kRowLength, fill_value, &low, &high);
-      }
+  // The same values whatever the strides, since the margin is in the stream.
+  const T* const data = static_cast<const T*>(array.data);
+  const auto& kernels = quantize::range_kernels<T>(workers.workspace(0).target);
+  const auto widen = [&](std::uint64_t first, std::uint64_t length) {
+    if (!array.strides) {
+      kernels.widen(data + first, static_cast<std::size_t>(length), fill_value, &low, &high);
+      return;
     }
-  } else {
-    constexpr std::uint64_t kSamples = 256;
-    const std::uint64_t samples = std::min(count, kSamples);
-    for (std::uint64_t i = 0; i < samples; ++i) {
-      std::uint64_t index = count / samples * i;
+    for (std::uint64_t i = first; i < first + length; ++i) {
+      std::uint64_t index = i;
       std::int64_t offset = 0;
       for (int k = array.shape.rank - 1; k >= 0; --k) {
         const std::uint64_t extent = array.shape.extents[k];
         offset += static_cast<std::int64_t>(index % extent) * (*array.strides)[k];
         index /= extent;
       }
-      const T value = static_cast<const T*>(array.data)[offset];
-      if (!std::isfinite(value) || value == fill_value) continue;
-      low = std::min(low, value);
-      high = std::max(high, value);
+      kernels.widen(data + offset, 1, fill_value, &low, &high);
     }
+  };
+  if (count <= kRows * kRowLength) {
+    widen(0, count);
+  } else {
+    const std::uint64_t apart = (count - kRowLength) / (kRows - 1);
+    for (std::uint64_t row = 0; row < kRows; ++row) widen(row * apart, kRowLength);
   }
   return low > high
              ? 0
@@ -337,6 +334,7 @@ ValueRange value_range(const ArrayView& array, std::optional<double> fill,
 Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
   if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
   if (!known(options.pipeline)) return bad("unknown pipeline");
+  if (options.books > BookPolicy::offline) return bad("unknown book policy");
   if (const Status status = check_bound(options.bound); !status) return status.error();
   if (options.max_abs && (!(*options.max_abs > 0) || !std::isfinite(*options.max_abs))) {
     return bad("max_abs " + text_of(*options.max_abs) + "; it must be a positive number");
@@ -350,11 +348,15 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
   if (options.tune > Tune::psnr) return bad("unknown tuning; it is size or psnr");
   plan.parameters.tune_psnr = options.tune == Tune::psnr;
   plan.parameters.thorough = options.preset == Preset::small;
+  plan.parameters.books = options.books;
   plan.parameters.pointwise = options.bound.kind == BoundKind::pwrel;
   if (is_fre(plan.parameters.pipeline) && !plan.parameters.pointwise &&
       options.bound.kind != BoundKind::lossless) {
     return bad(std::string("pipeline ") + name_of(options.pipeline) +
                " keeps point-wise relative bounds only; give the bound as pwrel");
+  }
+  if (plan.parameters.pipeline == Pipeline::causal && plan.parameters.pointwise) {
+    return bad("pipeline causal keeps absolute bounds only; interp is its like for pwrel");
   }
   // The errors of a pipeline that quantises first are known before it runs.
   if (options.bound.kind == BoundKind::psnr && plan.parameters.pipeline == Pipeline::automatic) {

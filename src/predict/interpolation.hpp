@@ -46,6 +46,11 @@ struct InterpolationKernels {
   // Predictions and contexts (0 to kActivityContexts - 1) of `count` points.
   void (*predict)(const Direction<T>* directions, int direction_count, bool linear,
                   std::size_t count, T inverse_step, T* predictions, std::uint8_t* contexts);
+  // The same for a bound relative to each value. The prediction is at least as large as the doubt
+  // about it, with its own sign; inverse_step is that of a magnitude of 1.
+  void (*predict_pointwise)(const Direction<T>* directions, int direction_count, bool linear,
+                            std::size_t count, T inverse_step, T* predictions,
+                            std::uint8_t* contexts);
   // values -> codes; `points` holds the predictions and becomes what the decoder will have. False
   // when some value is the fill value or cannot be held below the bound: see quantize_point.
   bool (*quantize)(const T* values, std::size_t count, const quantize::Scale<T>& scale, T fill,

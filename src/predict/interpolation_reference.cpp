@@ -51,7 +51,7 @@ template bool quantize_point(double, const quantize::Scale<double>&, double, dou
 
 namespace reference {
 
-template <class T>
+template <bool kPointwise, class T>
 void predict(const Direction<T>* directions, int direction_count, bool use_linear,
              std::size_t count, T inverse_step, T* predictions, std::uint8_t* contexts) {
   const T share = T(1) / static_cast<T>(direction_count);
@@ -74,11 +74,23 @@ void predict(const Direction<T>* directions, int direction_count, bool use_linea
     for (int k = 0; k < direction_count; ++k) {
       spread = spread + std::fabs(chosen[k] - prediction);
     }
-    predictions[i] = prediction;
     // 0.35 bend + 0.25 spread in steps, 0.4 of the mean magnitude, and a floor.
-    const T scale = share * inverse_step;
-    const float steps = static_cast<float>((bend * T(0.35) + spread * T(0.25)) * scale);
-    const float around = static_cast<float>(magnitude) * static_cast<float>(share * T(0.2));
+    const T bent = bend * T(0.35) + spread * T(0.25);
+    float steps = 0;
+    if constexpr (kPointwise) {
+      const T doubt = bent * share;
+      const T size = std::fabs(prediction);
+      const T reference = doubt > size ? doubt : size;
+      predictions[i] =
+          reference <= std::numeric_limits<T>::max() ? std::copysign(reference, prediction) : T{0};
+      steps = static_cast<float>(doubt * inverse_step / reference);
+    } else {
+      predictions[i] = prediction;
+      steps = static_cast<float>(bent * (share * inverse_step));
+    }
+    // Point-wise codes count double.
+    const T weight = kPointwise ? T(0.1) : T(0.2);
+    const float around = static_cast<float>(magnitude) * static_cast<float>(share * weight);
     const float activity = (steps + around) + 0.03125f;
     // Half octaves above 2^-5; NaN (from damaged streams) and infinity are the last.
     const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(activity) >> 22);
@@ -120,7 +132,8 @@ void magnitudes(const std::int32_t* codes, std::size_t count, std::uint8_t* out)
 
 template <class T>
 const InterpolationKernels<T>& interpolation_kernels() {
-  static constexpr InterpolationKernels<T> table{predict<T>, quantize<T>, restore<T>, magnitudes};
+  static constexpr InterpolationKernels<T> table{predict<false, T>, predict<true, T>, quantize<T>,
+                                                 restore<T>, magnitudes};
   return table;
 }
 template const InterpolationKernels<float>& interpolation_kernels();

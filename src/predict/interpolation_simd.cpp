@@ -18,7 +18,7 @@ HWY_INLINE auto to_float(hn::Vec<hn::ScalableTag<double>> v) {
 }
 
 // Predictions and contexts of one vector of points.
-template <int kCount, bool kLinear, class T>
+template <bool kPointwise, bool kLinear, int kCount, class T>
 HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share, T inverse_step,
                                T* predictions, uint8_t* contexts) {
   const hn::ScalableTag<T> d;
@@ -51,12 +51,23 @@ HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share
   for (int k = 0; k < kCount; ++k) {
     spread = hn::Add(spread, hn::Abs(hn::Sub(chosen[k], prediction)));
   }
-  hn::StoreU(prediction, d, predictions + i);
   const auto bent =
       hn::Add(hn::Mul(bend, hn::Set(d, T(0.35))), hn::Mul(spread, hn::Set(d, T(0.25))));
-  const auto steps = to_float(hn::Mul(bent, hn::Set(d, share * inverse_step)));
+  hn::Vec<decltype(df)> steps;
+  if constexpr (kPointwise) {
+    const auto doubt = hn::Mul(bent, hn::Set(d, share));
+    const auto size = hn::Abs(prediction);
+    const auto reference = hn::IfThenElse(hn::Gt(doubt, size), doubt, size);
+    const auto finite = hn::Le(reference, hn::Set(d, hwy::HighestValue<T>()));
+    hn::StoreU(hn::IfThenElseZero(finite, hn::CopySign(reference, prediction)), d, predictions + i);
+    steps = to_float(hn::Div(hn::Mul(doubt, hn::Set(d, inverse_step)), reference));
+  } else {
+    hn::StoreU(prediction, d, predictions + i);
+    steps = to_float(hn::Mul(bent, hn::Set(d, share * inverse_step)));
+  }
+  const T weight = kPointwise ? T(0.1) : T(0.2);
   const auto around =
-      hn::Mul(hn::ConvertTo(df, magnitude), hn::Set(df, static_cast<float>(share * T(0.2))));
+      hn::Mul(hn::ConvertTo(df, magnitude), hn::Set(df, static_cast<float>(share * weight)));
   const auto activity = hn::Add(hn::Add(steps, around), hn::Set(df, 0.03125f));
   const hn::RebindToUnsigned<decltype(di)> du;
   const auto bits = hn::BitCast(di, hn::ShiftRight<22>(hn::BitCast(du, activity)));
@@ -65,39 +76,45 @@ HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share
   hn::StoreU(hn::DemoteTo(d8, clamped), d8, contexts + i);
 }
 
-template <int kCount, bool kLinear, class T>
+template <bool kPointwise, bool kLinear, int kCount, class T>
 void predict_n(const Direction<T>* directions, size_t count, T inverse_step, T* predictions,
                uint8_t* contexts) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   const T share = T(1) / static_cast<T>(kCount);
   for (size_t i = 0; i < count; i += lanes) {
-    predict_vector<kCount, kLinear>(directions, i, share, inverse_step, predictions, contexts);
+    predict_vector<kPointwise, kLinear, kCount>(directions, i, share, inverse_step, predictions,
+                                                contexts);
   }
 }
 
-template <bool kLinear, class T>
+template <bool kPointwise, bool kLinear, class T>
 void predict_kind(const Direction<T>* directions, int direction_count, size_t count, T inverse_step,
                   T* predictions, uint8_t* contexts) {
+  const auto run = [&](auto predict) {
+    predict(directions, count, inverse_step, predictions, contexts);
+  };
   switch (direction_count) {
     case 1:
-      return predict_n<1, kLinear>(directions, count, inverse_step, predictions, contexts);
+      return run(predict_n<kPointwise, kLinear, 1, T>);
     case 2:
-      return predict_n<2, kLinear>(directions, count, inverse_step, predictions, contexts);
+      return run(predict_n<kPointwise, kLinear, 2, T>);
     case 3:
-      return predict_n<3, kLinear>(directions, count, inverse_step, predictions, contexts);
+      return run(predict_n<kPointwise, kLinear, 3, T>);
     default:
-      return predict_n<4, kLinear>(directions, count, inverse_step, predictions, contexts);
+      return run(predict_n<kPointwise, kLinear, 4, T>);
   }
 }
 
-template <class T>
+template <bool kPointwise, class T>
 void predict(const Direction<T>* directions, int direction_count, bool linear, size_t count,
              T inverse_step, T* predictions, uint8_t* contexts) {
   if (linear) {
-    predict_kind<true>(directions, direction_count, count, inverse_step, predictions, contexts);
+    predict_kind<kPointwise, true>(directions, direction_count, count, inverse_step, predictions,
+                                   contexts);
   } else {
-    predict_kind<false>(directions, direction_count, count, inverse_step, predictions, contexts);
+    predict_kind<kPointwise, false>(directions, direction_count, count, inverse_step, predictions,
+                                    contexts);
   }
 }
 
@@ -197,7 +214,8 @@ void magnitudes(const int32_t* HWY_RESTRICT codes, size_t count, uint8_t* HWY_RE
 
 template <class T>
 const InterpolationKernels<T>& table() {
-  static constexpr InterpolationKernels<T> kernels{predict<T>, quantize<T>, restore<T>, magnitudes};
+  static constexpr InterpolationKernels<T> kernels{predict<false, T>, predict<true, T>, quantize<T>,
+                                                   restore<T>, magnitudes};
   return kernels;
 }
 

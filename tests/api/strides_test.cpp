@@ -123,5 +123,20 @@ TEST(StridedArrays, ContiguousStridesMeanTheSameAsNone) {
   EXPECT_EQ(test::bytes_of(*stream), test::compressed(values, {10, 20, 30}, options));
 }
 
+// What an absolute bound's plan reads of the array must not depend on the strides either.
+TEST(StridedArrays, WithALargeValueGiveTheStreamOfTheirContiguousCopy) {
+  std::vector<float> values(4096, 1.0f);
+  Options options;
+  options.bound = Bound::abs(1e-3);
+  for (const std::size_t place : {0u, 10u, 100u, 1000u, 4000u, 4095u}) {
+    values[place] = 1e4f;
+    const ArrayView view{values.data(), Type::f32, {64, 64}, Strides{64, 1}};
+    const auto stream = compress(view, options);
+    ASSERT_TRUE(stream.ok());
+    EXPECT_EQ(test::bytes_of(*stream), test::compressed(values, {64, 64}, options)) << place;
+    values[place] = 1.0f;
+  }
+}
+
 }  // namespace
 }  // namespace firn

@@ -106,6 +106,34 @@ class CompressAndDecompress(CliTest):
         self.succeeds("compress", "--abs", "1e-3", "--fill", "-999", name, "u.firn")
         self.assertEqual(self.succeeds("info", "--json", "u.firn").json["fill"], -999)
 
+    def test_pointwise_bounds_hold_for_each_value(self):
+        values = smooth_field((20, 30))
+        for index in range(600):
+            values[index] = values[index] * 10.0**(index % 20 - 10)
+        values[5], values[6] = 0.0, -0.0
+        self.write("w_20x30.f32", values.tobytes())
+        for pipeline in "auto", "blockpack", "fre", "fre-round":
+            with self.subTest(pipeline=pipeline):
+                report = self.succeeds("compress", "--force", "--pwrel", "0.01", "--pipeline",
+                                       pipeline, "--json", "w_20x30.f32", "w.firn").json
+                self.assertIsNone(report["bound_abs"])
+                self.assertAlmostEqual(report["bound_pwrel"], 0.01, places=6)
+                self.assertLessEqual(report["max_pwrel_error"], report["bound_pwrel"])
+                self.succeeds("decompress", "--force", "w.firn", "back")
+                for got, wanted in zip(read_array(self.path("back")), values):
+                    self.assertLessEqual(abs(got - wanted), 0.01 * abs(wanted))
+                text = self.succeeds("verify", "w_20x30.f32", "w.firn").stdout.decode()
+                self.assertIn("(pwrel 0.01)", text)
+        self.assertIn("pwrel 0.01", self.succeeds("info", "w.firn").stdout.decode())
+        values[100] *= 1.1
+        self.write("other_20x30.f32", values.tobytes())
+        self.fails(runner.BOUND_EXCEEDED, "verify", "other_20x30.f32", "w.firn")
+
+    def test_pipeline_fre_asks_for_a_pointwise_bound(self):
+        name, _ = self.write_field()
+        self.fails(runner.USAGE, "compress", "--abs", "1e-3", "--pipeline", "fre", name, "u.firn",
+                   says="pwrel")
+
     def test_nan_and_infinities_return_bit_for_bit(self):
         values = smooth_field((20, 30))
         values[7], values[99], values[100] = float("inf"), float("-inf"), float("nan")
@@ -379,6 +407,52 @@ class HelpAndMisuse(CliTest):
         ):
             with self.subTest(arguments=arguments):
                 self.fails(runner.USAGE, *arguments, says=says)
+
+
+class RatesAndSeries(CliTest):
+
+    def test_ratio_and_bits_are_held(self):
+        name, _ = self.write_field((64, 70, 80))
+        for options, ratio in ((("--ratio", "20"), 20), (("--bits", "2"), 16)):
+            with self.subTest(options=options):
+                report = self.succeeds("compress", *options, "--json", "--force", name,
+                                       "u.firn").json
+                self.assertAlmostEqual(report["ratio"] / ratio, 1, delta=0.011)
+                self.succeeds("verify", name, "u.firn")
+
+    def test_a_ratio_that_max_abs_forbids_is_said(self):
+        name, _ = self.write_field((64, 70, 80))
+        run = self.firn("compress", "--ratio", "1000", "--max-abs", "1e-6", name, "u.firn")
+        self.assertEqual(run.code, 0)
+        self.assertIn("could not be met within --max-abs", run.stderr)
+        self.assertLessEqual(self.succeeds("info", "--json", "u.firn").json["bound_abs"], 1e-6)
+        self.fails(runner.USAGE, "compress", "--abs", "1", "--max-abs", "1", name, "v.firn",
+                   says="--ratio or --bits")
+        self.fails(runner.USAGE, "compress", "--bits", "33", name, "v.firn", says="32 bits")
+
+    def test_estimate_prints_a_ladder_or_one_bound(self):
+        name, _ = self.write_field((64, 70, 80))
+        self.assertIn("rel 0.001 ", self.succeeds("estimate", name).stdout.decode())
+        estimates = self.succeeds("estimate", "--abs", "1e-4", "--json", name).json["estimates"]
+        self.assertEqual(len(estimates), 1)
+        self.assertGreater(estimates[0]["ratio"], 1)
+
+    def test_append_makes_one_array_of_both(self):
+        name, values = self.write_field((6, 20, 30), name="u_6x20x30.f32")
+        self.succeeds("compress", "--abs", "1e-3", name, "u.firn")
+        self.succeeds("append", "u.firn", name)
+        self.succeeds("append", "--abs", "1e-4", "u.firn", name)
+        self.assertEqual(self.succeeds("info", "--json", "u.firn").json["dims"], [18, 20, 30])
+        self.succeeds("decompress", "u.firn", "back")
+        self.assert_within(read_array(self.path("back")), list(values) * 3, 1e-3)
+        self.succeeds("decompress", "--region", "5:7,:,3", "u.firn", "part.npy")
+
+    def test_append_of_what_does_not_fit_changes_nothing(self):
+        name, _ = self.write_field((6, 20, 30), name="u_6x20x30.f32")
+        self.succeeds("compress", "--abs", "1e-3", name, "u.firn")
+        before = self.read("u.firn")
+        self.fails(runner.USAGE, "append", "--dims", "6x30x20", "u.firn", name, says="20x30")
+        self.assertEqual(self.read("u.firn"), before)
 
 
 class Progress(CliTest):

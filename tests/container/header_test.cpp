@@ -31,7 +31,7 @@ std::vector<Header> headers() {
     for (const Shape& shape :
          {Shape{0}, Shape{1}, Shape{1000}, Shape{7, 0, 3}, Shape{100, 500, 500},
           Shape{std::uint64_t{1} << 40, 3}, Shape{5, 6, 7, 8}}) {
-      for (int kind = 0; kind < 4; ++kind) {
+      for (int kind = 0; kind < 5; ++kind) {
         for (const bool with_fill : {false, true}) {
           Header header;
           header.type = type;
@@ -45,7 +45,7 @@ std::vector<Header> headers() {
           header.bound.kind = static_cast<BoundKind>(kind);
           if (kind != 0) {
             header.bound_abs = 0.125;
-            header.margin = 10;
+            header.margin = kind == 4 ? 0 : 10;
             header.bound.value = kind == 1 ? 0.125 : 1e-3;
           }
           if (with_fill) header.fill = type == Type::f32 ? static_cast<double>(1e20f) : 1e20;
@@ -132,6 +132,19 @@ TEST(Header, AChecksumIsNoProofOfSense) {
     store_le(bad.data() + 9, bound);
     EXPECT_FALSE(read(sealed(bad)).ok()) << bound;
   }
+}
+
+TEST(Header, ImpossiblePointwiseBoundsAreRefused) {
+  Header header;
+  header.shape = header.chunk = Shape{10, 20};
+  header.bound = Bound::pwrel(0.125);
+  header.bound_abs = 0.125;
+  ASSERT_TRUE(read(written(header)).ok());
+  header.margin = 4;
+  EXPECT_FALSE(read(written(header)).ok());
+  header.margin = 0;
+  header.bound_abs = 0.75;
+  EXPECT_FALSE(read(written(header)).ok());
 }
 
 TEST(Header, ImpossibleChunksAreRefused) {

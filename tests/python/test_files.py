@@ -164,7 +164,7 @@ def test_files_that_are_no_streams(in_tmp):
     with pytest.raises(firn.NotFirn, match="empty"):
         firn.open("empty.firn")
     open("text.firn", "w").write("hello, this is text")
-    with pytest.raises(firn.NotFirn):
+    with pytest.raises(firn.NotFirn, match="text.firn: "):
         firn.open("text.firn")
     with pytest.raises(FileNotFoundError):
         firn.open("missing.firn")

@@ -117,9 +117,10 @@ def test_threads_write_and_read_what_the_filter_does(in_tmp, shape, chunks, dtyp
         fast = file.create_dataset("fast", shape, dtype, **options)
         firn.h5py.write(fast, field, threads=threads)
         assert stored(fast) == stored(slow)
-        decoded = slow[...]
+    with h5py.File("u.h5") as file:
+        decoded = file["slow"][...]
         assert np.abs(decoded - field).max() <= 1e-3
-        both = firn.h5py.read(fast, threads=threads)
+        both = firn.h5py.read(file["fast"], threads=threads)
         assert both.dtype == decoded.dtype.newbyteorder("=") and np.array_equal(both, decoded)
 
 
@@ -132,7 +133,9 @@ def test_parts_are_read_as_numpy_would(in_tmp, key):
 
     field = smooth_field((41, 53, 67))
     with h5py.File("u.h5", "w") as file:
-        dataset = file.create_dataset("u", data=field, chunks=(16, 16, 16), **firn.hdf5(abs=1e-3))
+        file.create_dataset("u", data=field, chunks=(16, 16, 16), **firn.hdf5(abs=1e-3))
+    with h5py.File("u.h5") as file:
+        dataset = file["u"]
         expected = dataset[...][key]
         part = firn.h5py.read(dataset, key)
         assert part.shape == expected.shape and np.array_equal(part, expected)
@@ -153,7 +156,7 @@ def test_boxes_of_chunks_can_be_written_one_by_one(in_tmp):
         expected[20:40, 16:] = field[20:40, 16:]
         for decoded in (dataset[...], firn.h5py.read(dataset)):
             assert np.abs(decoded - expected).max() <= 1e-3
-        for origin in ((0, 16), (20, 20), (40, 0)):
+        for origin in ((10, 16), (20, 20), (40, 0)):
             with pytest.raises(firn.InvalidArgument, match="does not (lie|begin)"):
                 firn.h5py.write(dataset, field[20:40, 16:], origin=origin)
         with pytest.raises(firn.InvalidArgument, match="does not lie"):

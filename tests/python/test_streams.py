@@ -40,6 +40,20 @@ def test_wrong_options_raise_with_the_librarys_message(options, words):
     assert isinstance(caught.value, ValueError) and isinstance(caught.value, firn.Error)
 
 
+def test_point_wise_relative_bounds_hold():
+    field = np.exp(smooth_field((30, 40), np.float64)) - 5
+    field[3] = 0
+    stream = firn.compress(field, pwrel=1e-3)
+    decoded = firn.decompress(stream)
+    assert np.all(np.abs(decoded - field) <= 1e-3 * np.abs(field))
+    about = firn.info(stream, chunks=True)
+    assert about.bound == "pwrel" and about.bound_pwrel == 1e-3
+    assert 0 < about.chunks[0].max_pwrel_error <= about.max_pwrel_error <= 1e-3
+    assert 0 < firn.verify(field, stream).max_pwrel_error <= 1e-3
+    with pytest.raises(firn.BoundExceeded, match="out of bound 0.001, .* largest error is 0.9"):
+        firn.verify(field * 10, stream)
+
+
 def test_damaged_streams_raise_what_is_wrong():
     stream = firn.compress(smooth_field((100, 100)), abs=1e-3)
     with pytest.raises(firn.NotFirn):

@@ -49,4 +49,61 @@ std::optional<std::string> broken_promise(const std::vector<T>& original,
   return std::nullopt;
 }
 
+// |a - b| <= bound |a| for finite numbers of the same sign; zeros keep their bits. Products of a
+// 53-bit bound and value are exact in two parts.
+inline bool within_pointwise(double a, double b, double bound) {
+  if (a == 0 || b == 0) return a == 0 && b == 0 && std::signbit(a) == std::signbit(b);
+  if (std::signbit(a) != std::signbit(b)) return false;
+  const double scale = std::fabs(a) < 1e-200 ? 0x1p400 : 1;
+  const double large = std::fabs(a * scale), other = std::fabs(b * scale);
+  if (other > 2 * large || other < large / 2) return false;  // bounds are at most 1/2
+  const double difference = std::fabs(large - other), limit = bound * large;
+  return difference != limit ? difference < limit : std::fma(bound, large, -limit) >= 0;
+}
+
+// As broken_promise, under a bound relative to each value.
+template <class T>
+std::optional<std::string> broken_pointwise_promise(const std::vector<T>& original,
+                                                    const std::vector<T>& decoded, double bound,
+                                                    std::optional<double> fill = {}) {
+  if (original.size() != decoded.size()) return "sizes differ";
+  for (std::size_t i = 0; i < original.size(); ++i) {
+    const bool masked = fill && original[i] == static_cast<T>(*fill);
+    const bool exact = bound == 0 || masked || !std::isfinite(original[i]);
+    const bool good = exact ? bits_of(original[i]) == bits_of(decoded[i])
+                            : std::isfinite(decoded[i]) &&
+                                  within_pointwise(static_cast<double>(original[i]),
+                                                   static_cast<double>(decoded[i]), bound);
+    if (!good) {
+      char text[160];
+      std::snprintf(text, sizeof text, "value %zu: %a became %a under %a of it", i,
+                    static_cast<double>(original[i]), static_cast<double>(decoded[i]), bound);
+      return text;
+    }
+  }
+  return std::nullopt;
+}
+
+// Whichever kind of bound the stream promises.
+template <class T>
+std::optional<std::string> broken_promise(const std::vector<T>& original,
+                                          const std::vector<T>& decoded, const Info& info,
+                                          std::optional<double> fill = {}) {
+  return info.bound.kind == BoundKind::pwrel
+             ? broken_pointwise_promise(original, decoded, info.bound_pwrel, fill)
+             : broken_promise(original, decoded, info.bound_abs, fill);
+}
+
+// Beyond the error that the stream states to have achieved.
+template <class T>
+std::optional<std::string> understated_error(const std::vector<T>& original,
+                                             const std::vector<T>& decoded, const Info& info,
+                                             std::optional<double> fill = {}) {
+  if (info.max_pwrel_error > 0) {
+    return broken_pointwise_promise(original, decoded, info.max_pwrel_error, fill);
+  }
+  if (info.max_abs_error > 0) return broken_promise(original, decoded, info.max_abs_error, fill);
+  return std::nullopt;
+}
+
 }  // namespace firn::test

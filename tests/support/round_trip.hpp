@@ -90,21 +90,26 @@ Info expect_promises(const std::vector<T>& values, const Shape& shape, const Opt
     EXPECT_LE(info->bound_abs, options.bound.value * (high - low));
   } else if (options.bound.kind == BoundKind::lossless) {
     EXPECT_EQ(info->bound_abs, 0);
+  } else if (options.bound.kind == BoundKind::pwrel) {
+    EXPECT_LE(info->bound_pwrel, options.bound.value);
   }
 
-  const auto broken = broken_promise(values, decoded, info->bound_abs, options.fill);
+  const auto broken = broken_promise(values, decoded, *info, options.fill);
   EXPECT_FALSE(broken) << *broken;
   EXPECT_LE(info->max_abs_error, info->bound_abs);
-  if (info->max_abs_error > 0) {
-    const auto understated = broken_promise(values, decoded, info->max_abs_error, options.fill);
-    EXPECT_FALSE(understated) << "beyond the error that the stream states: " << *understated;
-  }
+  EXPECT_LE(info->max_pwrel_error, info->bound_pwrel);
+  const auto understated = understated_error(values, decoded, *info, options.fill);
+  EXPECT_FALSE(understated) << "beyond the error that the stream states: " << *understated;
   const auto comparison = verify(const_view_of(values, shape), stream, threads(thread_count));
   EXPECT_TRUE(comparison.ok());
   if (comparison.ok()) {
     EXPECT_EQ(comparison->violations, 0u);
     EXPECT_EQ(comparison->count, values.size());
-    EXPECT_LE(comparison->max_abs_error, info->bound_abs);
+    if (options.bound.kind == BoundKind::pwrel) {
+      EXPECT_LE(comparison->max_pwrel_error, info->bound_pwrel * (1 + 1e-15));
+    } else {
+      EXPECT_LE(comparison->max_abs_error, info->bound_abs);
+    }
     if (options.bound.kind == BoundKind::psnr) {
       EXPECT_GE(comparison->psnr_db, options.bound.value - 1e-9);
     }
