@@ -323,7 +323,7 @@ class QuantizedChunk:
         require(chunk.header.bound > 0, f"{payload.what}: codes, but nothing may be lost")
         self.chunk = chunk
         flags = payload.number("B")
-        require(flags <= (7 if chunk.header.is_pointwise() else 3),
+        require(flags & 7 <= (7 if chunk.header.is_pointwise() else 3) and flags < 16,
                 f"{payload.what}: reserved flags are set")
         wide = flags >> 1 & 1
         require(not wide or chunk.header.dtype == "<f8", f"{payload.what}: 64-bit codes of f32")
@@ -331,6 +331,8 @@ class QuantizedChunk:
         self.unsigned = numpy.dtype("<u8" if wide else "<u4")
         self.lags = read_difference_lags(payload, chunk)
         self.base = payload.svarint()
+        if flags & 8:
+            payload.number("B"), payload.number("B")  # for people: see docs/format.md
         self.is_exact = numpy.zeros(chunk.count, bool)
         self.exact_values = numpy.zeros(0, chunk.header.dtype)
         if flags & 1:
@@ -797,6 +799,7 @@ def context_taps(chunk):
 
 ROOT_CONTEXT, EXACT_POINT_CONTEXT = 60, 61
 LARGEST_NEIGHBOUR = 255
+FINENESS = [(1, 1), (1.25, 2), (1.5, 4), (2, 8)]  # growth of a step's divisor per level, the most
 
 # By which of the neighbours a, c, d exist: the cubic's weights of a, b, c, d in sixteenths, the
 # linear's of b and c.
@@ -817,17 +820,33 @@ def decode_interp(payload, chunk):
     scale = LogScale(chunk.header) if chunk.header.is_pointwise() else None
     require(scale is None or scale.step >= (1 if scale.is_single else 1 << 35),
             f"{payload.what}: the bound is too tight for 32-bit codes")
-    frozen = payload.number("B")
+    packed = payload.number("B")
+    frozen, fineness = packed & 15, packed >> 4
+    require(scale is None or fineness == 0, f"{payload.what}: fineness under a point-wise bound")
     rank = len(chunk.extents)
     require(frozen >> rank == 0, f"{payload.what}: a missing axis is frozen")
+    require(fineness < len(FINENESS), f"{payload.what}: fineness {fineness}")
     extents = [1] * (4 - rank) + chunk.extents
     is_frozen = [False] * (4 - rank) + [bool(frozen >> axis & 1) for axis in range(rank)]
     longest = max([extent for extent, cold in zip(extents, is_frozen) if not cold], default=1)
     levels = (longest - 1).bit_length()
+    dtype = chunk.header.dtype
+    schedule = []  # of each level from coarse to fine: its classes with their bases
+    for level in reversed(range(levels)):
+        schedule.append((level, [(box, odd_axes) + ((odd_axes, False) if scale else
+                                                     read_base(payload, extents, box, odd_axes))
+                                 for box, odd_axes in interpolated_classes(extents, is_frozen,
+                                                                           1 << level)]))
 
     rans = RansReader(payload, quantized.bits())
-    dtype = chunk.header.dtype
-    step = None if scale else chunk.header.step()
+
+    def step_of(level):
+        growth, most = FINENESS[fineness]
+        factor = 1.0
+        for _ in range(level):
+            factor = factor * growth if factor < most else factor
+        return None if scale else chunk.header.step() / dtype.type(min(factor, most))
+
     is_exact = quantized.is_exact.reshape(extents)
     values = numpy.zeros(extents, dtype)  # of exact points: what they count as
     codes = numpy.zeros(extents, numpy.int32)
@@ -848,12 +867,13 @@ def decode_interp(payload, chunk):
                 root_values.append(previous[0])
             values[roots] = numpy.array(root_values, dtype).reshape(values[roots].shape)
         else:
-            steps = codes[roots].reshape(-1).astype(dtype) * step
+            steps = codes[roots].reshape(-1).astype(dtype) * step_of(levels)
             values[roots] = numpy.add.accumulate(steps, dtype=dtype).reshape(values[roots].shape)
 
-        for level in reversed(range(levels)):
-            for box, odd_axes in interpolated_classes(extents, is_frozen, 1 << level):
-                prediction, contexts = predict(values, codes, box, odd_axes, step,
+        for level, classes in schedule:
+            step = step_of(level)
+            for box, odd_axes, along, is_linear in classes:
+                prediction, contexts = predict(values, codes, box, along, is_linear, step,
                                                chunk.header.bound)
                 read_codes(box, contexts + min(level, 2) * 20)
                 if scale:  # exact points too, whose code is 0
@@ -877,7 +897,18 @@ def interpolated_classes(extents, is_frozen, spacing):
                     for cold, odd in zip(is_frozen, is_odd)), odd_axes
 
 
-def predict(values, codes, box, odd_axes, step, bound):
+def read_base(payload, extents, box, odd_axes):
+    """The axes that a class is interpolated along, and whether linearly."""
+    if math.prod(len(range(*part.indices(extent))) for part, extent in zip(box, extents)) < 512:
+        return odd_axes, False
+    packed = payload.number("B")
+    along = [axis for place, axis in enumerate(odd_axes) if packed >> place & 1]
+    require(along and packed < 32 and (packed & 15) >> len(odd_axes) == 0,
+            f"{payload.what}: base {packed}")
+    return along, bool(packed >> 4)
+
+
+def predict(values, codes, box, odd_axes, is_linear, step, bound):
     """The predictions of the points in a box, and their contexts but for the level's part.
 
     Without a step the bound is a point-wise one.
@@ -886,7 +917,7 @@ def predict(values, codes, box, odd_axes, step, bound):
     share = number(1) / number(len(odd_axes))
     total = bend = spread = number(0)
     code_sum = 0
-    cubics = []
+    chosen = []
     for axis in odd_axes:
         count = len(range(*box[axis].indices(values.shape[axis])))
         # The lines of known points along the axis, which is made the last one for a while.
@@ -894,8 +925,8 @@ def predict(values, codes, box, odd_axes, step, bound):
                          for other, part in enumerate(box))
         lines = numpy.moveaxis(values[line_box], axis, -1)
         cubic, linear = interpolate(lines, count, is_fastest=axis == 3)
-        cubics.append(numpy.moveaxis(cubic, -1, axis))
-        total = total + cubics[-1]
+        chosen.append(numpy.moveaxis(linear if is_linear else cubic, -1, axis))
+        total = total + chosen[-1]
         bend = bend + numpy.moveaxis(numpy.abs(cubic - linear), -1, axis)
 
         sizes = numpy.minimum(numpy.abs(codes[line_box].astype(numpy.int64)), LARGEST_NEIGHBOUR)
@@ -904,8 +935,8 @@ def predict(values, codes, box, odd_axes, step, bound):
         code_sum = code_sum + numpy.moveaxis((sizes + after)[..., :count], -1, axis)
 
     prediction = total * share
-    for cubic in cubics:
-        spread = spread + numpy.abs(cubic - prediction)
+    for interpolant in chosen:
+        spread = spread + numpy.abs(interpolant - prediction)
 
     bent = bend * number(0.35) + spread * number(0.25)
     if step is None:

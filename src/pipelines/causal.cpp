@@ -588,10 +588,27 @@ bool decode_causal(std::span<const std::uint8_t> payload, const Parameters& para
   return true;
 }
 
-std::string describe_causal(std::span<const std::uint8_t> payload, int) {
-  return (payload.empty() || (payload[0] & format::kHasExactPoints) == 0)
-             ? "trained stencil"
-             : "trained stencil, exact points";
+std::string describe_causal(std::span<const std::uint8_t> payload, int rank) {
+  ByteReader in(payload);
+  const unsigned flags = in.read<std::uint8_t>();
+  in.read<std::uint8_t>();
+  in.read_varint();
+  RunnerUp runner_up;
+  if ((flags & format::kHasRunnerUp) != 0) {
+    runner_up.pipeline = in.read<std::uint8_t>();
+    runner_up.percent = in.read<std::uint8_t>();
+  }
+  if ((flags & format::kHasExactPoints) != 0) {
+    in.read_varint();
+    in.read_bytes(in.read_varint());
+    in.read_bytes(in.read_varint());
+  }
+  Model model;
+  if (!read_model_head(in, rank, &model)) return "damaged";
+  std::string text = "stencil of up to " + std::to_string(kMaxCausalTaps) + " points";
+  text += model.fast == rank ? ", as a line" : ", along axis " + std::to_string(model.fast);
+  if ((flags & format::kHasExactPoints) != 0) text += ", exact points";
+  return text + describe_runner_up(runner_up);
 }
 
 #define FIRN_INSTANTIATE(T)                                                                      \

@@ -345,6 +345,8 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
   }
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
+  if (options.tune > Tune::psnr) return bad("unknown tuning; it is size or psnr");
+  plan.parameters.tune_psnr = options.tune == Tune::psnr;
   plan.parameters.thorough = options.preset == Preset::small;
   plan.parameters.books = options.books;
   plan.parameters.pointwise = options.bound.kind == BoundKind::pwrel;
