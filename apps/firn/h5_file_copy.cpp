@@ -147,7 +147,16 @@ class Writer {
   void make_group(const std::string& path, hid_t link) {
     const Handle group =
         opened(H5Gopen2(input_, path.c_str(), H5P_DEFAULT), ExitCode::cannot_read, path);
-    const Handle creation = opened(H5Gget_create_plist(group), ExitCode::cannot_read, path);
+    const Handle properties = opened(H5Gget_create_plist(group), ExitCode::cannot_read, path);
+    // Only what is asked for: the list as a whole would carry the addresses of the input's links.
+    const Handle creation = opened(H5Pcreate(H5P_GROUP_CREATE), ExitCode::cannot_write, path);
+    unsigned flags = 0;
+    if (H5Pget_link_creation_order(properties, &flags) >= 0) {
+      check(H5Pset_link_creation_order(creation, flags), ExitCode::cannot_write, path);
+    }
+    if (H5Pget_attr_creation_order(properties, &flags) >= 0) {
+      check(H5Pset_attr_creation_order(creation, flags), ExitCode::cannot_write, path);
+    }
     opened(H5Gcreate2(output_, path.c_str(), link, creation, H5P_DEFAULT), ExitCode::cannot_write,
            path);
   }

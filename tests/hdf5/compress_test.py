@@ -326,6 +326,16 @@ class CompressTest(support.Hdf5Test):
         self.assertGreaterEqual(entry["max_pwrel_error"] * (1 + 1e-6), error)
         self.assertEqual(entry["bound_pwrel"], 1e-3)
 
+    def test_groups_of_many_links(self):
+        for keywords in ({}, {"libver": ("v108", "v110")}):
+            with h5py.File(self.path("in.h5"), "w", track_order=True, **keywords) as file:
+                for number in range(100):
+                    file.create_dataset(f"many/{number}", data=float(number))
+            self.succeeds(FIRN, "h5", "compress", "--force", "--abs", "1", "in.h5", "out.h5")
+            with h5py.File(self.path("out.h5")) as file:
+                self.assertEqual(len(file["many"]), 100)
+                self.assertEqual(file["many/99"][()], 99)
+
     def test_psnr_is_met(self):
         data = support.smooth_field((100, 100))
         with h5py.File(self.path("in.h5"), "w") as file:
