@@ -15,17 +15,19 @@
 
 namespace {
 
-// Nanoseconds of one call: the best of batches long enough for the clock.
+// Nanoseconds of one call: the best of batches that are long enough for the clock and short enough
+// to run without a break.
 template <class Call>
-double best_of(Call call) {
+double best_of(std::size_t values, Call call) {
   using Clock = std::chrono::steady_clock;
-  constexpr int kBatch = 64, kBatches = 200;
+  constexpr int kBatches = 400;
+  const int calls = static_cast<int>(std::max<std::size_t>(1, 16384 / values));
   double best = 1e18;
   for (int batch = 0; batch < kBatches; ++batch) {
     const auto begin = Clock::now();
-    for (int i = 0; i < kBatch; ++i) call();
+    for (int i = 0; i < calls; ++i) call();
     const double each =
-        std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / kBatch;
+        std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / calls;
     best = std::min(best, each);
   }
   return best;
@@ -46,10 +48,10 @@ Timing time_firn(const std::vector<float>& message, firn::Options options, doubl
   std::vector<std::uint8_t> stream(*firn::worst_case_size(firn::Type::f32, shape, options));
   std::vector<float> decoded(message.size());
   std::size_t size = 0;
-  const double compress = best_of([&] {
+  const double compress = best_of(message.size(), [&] {
     size = *compressor.compress_into(firn::view(message.data(), shape), options, stream, execution);
   });
-  const double decompress = best_of([&] {
+  const double decompress = best_of(message.size(), [&] {
     (void)decompressor.decompress({stream.data(), size}, firn::mutable_view(decoded.data(), shape),
                                   execution);
   });
@@ -66,12 +68,12 @@ Timing time_zfp(const std::vector<float>& message, double bound) {
   bitstream* bits = stream_open(out.data(), out.size());
   zfp_stream_set_bit_stream(zfp, bits);
   std::size_t size = 0;
-  const double compress = best_of([&] {
+  const double compress = best_of(message.size(), [&] {
     zfp_stream_rewind(zfp);
     size = zfp_compress(zfp, field);
   });
   zfp_field_set_pointer(field, decoded.data());
-  const double decompress = best_of([&] {
+  const double decompress = best_of(message.size(), [&] {
     zfp_stream_rewind(zfp);
     zfp_decompress(zfp, field);
   });
@@ -106,7 +108,7 @@ int main() {
       }
       std::printf("\n");
     };
-    const double moved = best_of([&] {
+    const double moved = best_of(message.size(), [&] {
       std::memcpy(copy.data(), message.data(), message.size() * sizeof(float));
       asm volatile("" ::"r"(copy.data()) : "memory");
     });

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ratio and speed of every preset and pipeline over a folder of fields, next to memcpy and zfp.
 
-    bench/table.py build/release/apps/firn/firn [FOLDER] [--rel 1e-2 1e-3] [--tile 64] [--fields]
+    bench/table.py build/release/apps/firn/firn [FOLDER] [--rel 1e-2 1e-3] [--pwrel 0.015625] [--tile 64] [--fields]
 
 Fields are files whose names carry their dims (u_25x125x125.f32), or those of a MANIFEST.tsv with the
 columns file, dtype, dims. Each figure is a geometric mean over the fields, all from one run; speeds
@@ -19,8 +19,11 @@ import sys
 
 CODECS = [("--preset", name) for name in ("fast", "balanced", "small")] + [
     ("--pipeline", name)
-    for name in ("lorenzo", "blockpack", "ceresz", "ceresz4", "contexts", "interp")
+    for name in ("lorenzo", "blockpack", "ceresz", "ceresz4", "contexts", "interp", "causal", "fre",
+                 "fre-round")
 ]
+# Which of them take only this kind of bound.
+ONLY = {"causal": "--rel", "fre": "--pwrel", "fre-round": "--pwrel"}
 
 
 def fields_of(folder):
@@ -57,7 +60,8 @@ def main():
     parser.add_argument("firn")
     here = pathlib.Path(__file__).resolve().parent
     parser.add_argument("folder", nargs="?", type=pathlib.Path, default=here.parent / "data")
-    parser.add_argument("--rel", nargs="+", default=["1e-2", "1e-3", "1e-4"])
+    parser.add_argument("--rel", nargs="+", default=[])
+    parser.add_argument("--pwrel", nargs="+", default=[], help="relative to each value")
     parser.add_argument("--tile", type=int, default=0)
     parser.add_argument("--threads", default="1")
     parser.add_argument("--codecs", nargs="+", help="only these presets and pipelines")
@@ -71,13 +75,15 @@ def main():
         sys.exit(f"no fields in {arguments.folder}")
     print(f"{len(fields)} fields of {arguments.folder}, {arguments.threads} thread(s)")
     print("bound  codec       ratio   of memcpy: compress decompress   of zfp: compress decompress  bound held")
-    for rel in arguments.rel:
+    bounds = [("--rel", value) for value in arguments.rel]
+    bounds += [("--pwrel", value) for value in arguments.pwrel]
+    for kind, value in bounds or [("--rel", rel) for rel in ("1e-2", "1e-3", "1e-4")]:
         for option, name in CODECS:
-            if arguments.codecs and name not in arguments.codecs:
+            if arguments.codecs and name not in arguments.codecs or ONLY.get(name, kind) != kind:
                 continue
             rows = []
             for path, described in fields:
-                command = [arguments.firn, "bench", "--json", "--rel", rel, option, name]
+                command = [arguments.firn, "bench", "--json", kind, value, option, name]
                 command += ["--threads", arguments.threads, *described, str(path)]
                 if arguments.tile:
                     command += ["--tile", str(arguments.tile)]
@@ -87,12 +93,12 @@ def main():
                 rows.append((path.stem, json.loads(done.stdout)))
             if arguments.fields:
                 for stem, row in rows:
-                    print(line(rel, name, [row]) + "  " + stem)
-            print(line(rel, name, [row for _, row in rows]))
+                    print(line(value, name, [row]) + "  " + stem)
+            print(line(value, name, [row for _, row in rows]))
 
 
-def line(rel, name, rows):
-    text = f"{rel:6} {name:10} {mean(r['ratio'] for r in rows):7.2f}"
+def line(bound, name, rows):
+    text = f"{bound:8} {name:10} {mean(r['ratio'] for r in rows):7.2f}"
     for key in ("compress_mb_s", "decompress_mb_s"):
         text += f" {mean(r[key] / r['memcpy_mb_s'] for r in rows):18.3f}"
     zfp = [r for r in rows if r.get("zfp")]

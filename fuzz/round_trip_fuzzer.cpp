@@ -72,8 +72,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     default:
       break;
   }
-  if (choice % 16 == 7 || options.pipeline == firn::Pipeline::fre ||
-      options.pipeline == firn::Pipeline::fre_round) {
+  const bool only_pointwise =
+      options.pipeline == firn::Pipeline::fre || options.pipeline == firn::Pipeline::fre_round;
+  if (only_pointwise || (choice % 16 == 7 && options.pipeline != firn::Pipeline::causal)) {
     options.bound = firn::Bound::pwrel(
         std::ldexp(1.0 + input.margin / 16.0, -2 - (input.bound_exponent & 0x3F)));
   }

@@ -247,7 +247,10 @@ Result<DirectWriteReport> write_values(hid_t id, Type type, const void* memory,
       },
       [&](Parcel& parcel) {
         const Result<Info> info = inspect({parcel.stream.data(), parcel.stream_size});
-        if (info) report.max_abs_error = std::max(report.max_abs_error, info->max_abs_error);
+        if (info) {
+          report.max_abs_error = std::max(report.max_abs_error, info->max_abs_error);
+          report.max_pwrel_error = std::max(report.max_pwrel_error, info->max_pwrel_error);
+        }
         report.compressed_bytes += parcel.stream_size;
         ++report.chunk_count;
         return write_parcel(*dataset, parcel);

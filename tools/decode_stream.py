@@ -323,7 +323,7 @@ class QuantizedChunk:
         require(chunk.header.bound > 0, f"{payload.what}: codes, but nothing may be lost")
         self.chunk = chunk
         flags = payload.number("B")
-        require(flags <= (7 if chunk.header.is_pointwise() else 3),
+        require(flags & 7 <= (7 if chunk.header.is_pointwise() else 3) and flags < 16,
                 f"{payload.what}: reserved flags are set")
         wide = flags >> 1 & 1
         require(not wide or chunk.header.dtype == "<f8", f"{payload.what}: 64-bit codes of f32")
@@ -331,6 +331,8 @@ class QuantizedChunk:
         self.unsigned = numpy.dtype("<u8" if wide else "<u4")
         self.lags = read_difference_lags(payload, chunk)
         self.base = payload.svarint()
+        if flags & 8:
+            payload.number("B"), payload.number("B")  # for people: see docs/format.md
         self.is_exact = numpy.zeros(chunk.count, bool)
         self.exact_values = numpy.zeros(0, chunk.header.dtype)
         if flags & 1:
@@ -797,6 +799,7 @@ def context_taps(chunk):
 
 ROOT_CONTEXT, EXACT_POINT_CONTEXT = 60, 61
 LARGEST_NEIGHBOUR = 255
+FINENESS = [(1, 1), (1.25, 2), (1.5, 4), (2, 8)]  # growth of a step's divisor per level, the most
 
 # By which of the neighbours a, c, d exist: the cubic's weights of a, b, c, d in sixteenths, the
 # linear's of b and c.
@@ -817,17 +820,33 @@ def decode_interp(payload, chunk):
     scale = LogScale(chunk.header) if chunk.header.is_pointwise() else None
     require(scale is None or scale.step >= (1 if scale.is_single else 1 << 35),
             f"{payload.what}: the bound is too tight for 32-bit codes")
-    frozen = payload.number("B")
+    packed = payload.number("B")
+    frozen, fineness = packed & 15, packed >> 4
+    require(scale is None or fineness == 0, f"{payload.what}: fineness under a point-wise bound")
     rank = len(chunk.extents)
     require(frozen >> rank == 0, f"{payload.what}: a missing axis is frozen")
+    require(fineness < len(FINENESS), f"{payload.what}: fineness {fineness}")
     extents = [1] * (4 - rank) + chunk.extents
     is_frozen = [False] * (4 - rank) + [bool(frozen >> axis & 1) for axis in range(rank)]
     longest = max([extent for extent, cold in zip(extents, is_frozen) if not cold], default=1)
     levels = (longest - 1).bit_length()
+    dtype = chunk.header.dtype
+    schedule = []  # of each level from coarse to fine: its classes with their bases
+    for level in reversed(range(levels)):
+        schedule.append((level, [(box, odd_axes) + ((odd_axes, False) if scale else
+                                                     read_base(payload, extents, box, odd_axes))
+                                 for box, odd_axes in interpolated_classes(extents, is_frozen,
+                                                                           1 << level)]))
 
     rans = RansReader(payload, quantized.bits())
-    dtype = chunk.header.dtype
-    step = None if scale else chunk.header.step()
+
+    def step_of(level):
+        growth, most = FINENESS[fineness]
+        factor = 1.0
+        for _ in range(level):
+            factor = factor * growth if factor < most else factor
+        return None if scale else chunk.header.step() / dtype.type(min(factor, most))
+
     is_exact = quantized.is_exact.reshape(extents)
     values = numpy.zeros(extents, dtype)  # of exact points: what they count as
     codes = numpy.zeros(extents, numpy.int32)
@@ -848,12 +867,13 @@ def decode_interp(payload, chunk):
                 root_values.append(previous[0])
             values[roots] = numpy.array(root_values, dtype).reshape(values[roots].shape)
         else:
-            steps = codes[roots].reshape(-1).astype(dtype) * step
+            steps = codes[roots].reshape(-1).astype(dtype) * step_of(levels)
             values[roots] = numpy.add.accumulate(steps, dtype=dtype).reshape(values[roots].shape)
 
-        for level in reversed(range(levels)):
-            for box, odd_axes in interpolated_classes(extents, is_frozen, 1 << level):
-                prediction, contexts = predict(values, codes, box, odd_axes, step,
+        for level, classes in schedule:
+            step = step_of(level)
+            for box, odd_axes, along, is_linear in classes:
+                prediction, contexts = predict(values, codes, box, along, is_linear, step,
                                                chunk.header.bound)
                 read_codes(box, contexts + min(level, 2) * 20)
                 if scale:  # exact points too, whose code is 0
@@ -877,7 +897,18 @@ def interpolated_classes(extents, is_frozen, spacing):
                     for cold, odd in zip(is_frozen, is_odd)), odd_axes
 
 
-def predict(values, codes, box, odd_axes, step, bound):
+def read_base(payload, extents, box, odd_axes):
+    """The axes that a class is interpolated along, and whether linearly."""
+    if math.prod(len(range(*part.indices(extent))) for part, extent in zip(box, extents)) < 512:
+        return odd_axes, False
+    packed = payload.number("B")
+    along = [axis for place, axis in enumerate(odd_axes) if packed >> place & 1]
+    require(along and packed < 32 and (packed & 15) >> len(odd_axes) == 0,
+            f"{payload.what}: base {packed}")
+    return along, bool(packed >> 4)
+
+
+def predict(values, codes, box, odd_axes, is_linear, step, bound):
     """The predictions of the points in a box, and their contexts but for the level's part.
 
     Without a step the bound is a point-wise one.
@@ -886,7 +917,7 @@ def predict(values, codes, box, odd_axes, step, bound):
     share = number(1) / number(len(odd_axes))
     total = bend = spread = number(0)
     code_sum = 0
-    cubics = []
+    chosen = []
     for axis in odd_axes:
         count = len(range(*box[axis].indices(values.shape[axis])))
         # The lines of known points along the axis, which is made the last one for a while.
@@ -894,8 +925,8 @@ def predict(values, codes, box, odd_axes, step, bound):
                          for other, part in enumerate(box))
         lines = numpy.moveaxis(values[line_box], axis, -1)
         cubic, linear = interpolate(lines, count, is_fastest=axis == 3)
-        cubics.append(numpy.moveaxis(cubic, -1, axis))
-        total = total + cubics[-1]
+        chosen.append(numpy.moveaxis(linear if is_linear else cubic, -1, axis))
+        total = total + chosen[-1]
         bend = bend + numpy.moveaxis(numpy.abs(cubic - linear), -1, axis)
 
         sizes = numpy.minimum(numpy.abs(codes[line_box].astype(numpy.int64)), LARGEST_NEIGHBOUR)
@@ -904,8 +935,8 @@ def predict(values, codes, box, odd_axes, step, bound):
         code_sum = code_sum + numpy.moveaxis((sizes + after)[..., :count], -1, axis)
 
     prediction = total * share
-    for cubic in cubics:
-        spread = spread + numpy.abs(cubic - prediction)
+    for interpolant in chosen:
+        spread = spread + numpy.abs(interpolant - prediction)
 
     bent = bend * number(0.35) + spread * number(0.25)
     if step is None:
@@ -1013,6 +1044,202 @@ def fre_stream(data, count, kept, mantissa_bits, exponent_bits, rank_of, what):
     padding = list(bits)
     require(len(padding) < 8 and not any(padding), f"{what}: bits after the last value")
     return patterns
+
+
+# causal
+
+NOT_CODED_CONTEXT = 32
+WINDOW = 32  # rows under way at a time
+TRAIL, ABOVE, BELOW = 2, 2, 1  # padding
+
+
+def decode_causal(payload, chunk):
+    quantized = QuantizedChunk(payload, chunk)
+    require(not quantized.lags and quantized.bits() == 32 and -(1 << 31) <= quantized.base < 1 << 31,
+            f"{payload.what}: its head has orders, 64-bit codes or a base that is too large")
+    fast, shift = payload.number("B"), payload.number("B")
+    require(fast <= len(chunk.extents) and shift < 31, f"{payload.what}: axis {fast}, shift {shift}")
+    class_weights = [payload.number("B") for _ in range(5)]
+    spread_weight, floor = payload.number("B"), payload.number("B")
+    front = CausalFront(chunk, fast)
+    kinds = sorted({kind for _, _, kind in front.runs})
+    taps = {kind: front.taps(kind) for kind in kinds}
+    number = chunk.header.dtype.type
+    weights = {kind: read_stencil(payload, len(taps[kind]), number) for kind in kinds}
+    rans = RansReader(payload, 32)
+
+    step = chunk.header.step()
+    spread_scale = (number(1) / step) * (number(spread_weight) / (number(256) * number(1 << shift)))
+    cells = numpy.full(front.shape, number(quantized.base) * step)
+    sizes = numpy.zeros(front.shape, numpy.int64)  # magnitudes of the codes
+    values = numpy.zeros(chunk.count, chunk.header.dtype)
+
+    def predict_cell(row, column, kind):
+        near = [cells[row + rows, column + columns] for rows, columns in taps[kind]]
+        sums = [number(0), number(0)]
+        for place in reversed(range(len(weights[kind]))):
+            sums[place % 2] = sums[place % 2] + near[place] * weights[kind][place]
+        prediction = sums[0] + sums[1]
+        if not numpy.isfinite(prediction):
+            prediction = number(0)
+        spread = number(0)
+        for value in reversed(near[: min(4, len(weights[kind]))]):
+            spread = spread + abs(value - prediction)
+        around = sum(class_weights[which] * int(sizes[row + rows, column + columns])
+                     for which, rows, columns in front.context_taps(kind)) % (1 << 16)
+        activity = ((numpy.float32(spread * spread_scale) + numpy.float32(around) / numpy.float32(64))
+                    + numpy.float32(floor) / numpy.float32(256))
+        context = (int(activity.view(numpy.uint32)) >> 22) - 242
+        return prediction, min(max(context, 0), 31)
+
+    with numpy.errstate(all="ignore"):
+        for kind, lanes in front.steps(cells):
+            contexts, predictions = [NOT_CODED_CONTEXT] * WINDOW, {}
+            for lane, (row, column, place) in lanes.items():
+                predictions[lane], context = predict_cell(row, column, kind)
+                if not quantized.is_exact[place]:
+                    contexts[lane] = context
+            codes = rans.segment(contexts)
+            for lane, (row, column, place) in lanes.items():
+                cells[row, column] = predictions[lane] + number(codes[lane]) * step
+                sizes[row, column] = min(abs(codes[lane]) >> shift, LARGEST_NEIGHBOUR)
+                values[place] = cells[row, column]
+    rans.finish()
+    values[quantized.is_exact] = quantized.exact_values
+    return values
+
+
+def read_stencil(payload, most, number):
+    """The weights of the taps."""
+    count = payload.number("B")
+    require(1 <= count <= most, f"{payload.what}: {count} taps")
+    shift = payload.number("B") if count > 1 else 0
+    require(shift <= 20, f"{payload.what}: weights in 2^-{shift}")
+    others = [payload.svarint() for _ in range(count - 1)]
+    require(all(abs(weight) <= 1 << 24 for weight in others), f"{payload.what}: a weight is too large")
+    return [number(weight) / number(1 << shift) for weight in [(1 << shift) - sum(others)] + others]
+
+
+class CausalFront:
+    """The padded rows of a chunk, and the order in which their cells are visited."""
+
+    def __init__(self, chunk, fast):
+        rank = len(chunk.extents)
+        axes = [axis for axis in range(rank) if axis != fast and chunk.extents[axis] > 1]
+        self.is_line = fast == rank or not axes
+        if self.is_line:
+            length = -(-chunk.count // WINDOW)
+            self.extents = [1, 1, 1, length]
+            self.lead, self.skew, self.plane_rows, self.planes = 6, 0, WINDOW, 1
+            self.row_starts = [min(row * length, chunk.count) for row in range(WINDOW)]
+            self.row_lengths = [min(length, chunk.count - start) for start in self.row_starts]
+            self.along = 1
+            self.runs = [(0, WINDOW, 0)]
+            self.shape = (WINDOW, 6 + length + TRAIL)
+            return
+        lags = chunk.lags()
+        axes = [None] * (3 - len(axes)) + axes + [fast]
+        self.extents = [1 if axis is None else chunk.extents[axis] for axis in axes]
+        steps = [0 if axis is None else lags[axis] for axis in axes]
+        self.along = steps[3]
+        self.lead = 2 if self.extents[1] > 1 else 6
+        columns = self.lead + self.extents[3] + TRAIL
+        self.skew = max(2, -(-columns // WINDOW))
+        self.plane_rows = ABOVE + self.extents[2] + BELOW
+        before = 1 if self.extents[1] > 1 else 0
+        self.planes = self.extents[1] + before
+        self.shape = (self.extents[0] * self.planes * self.plane_rows, columns)
+        self.row_starts = [None] * self.shape[0]  # of padding: None
+        self.runs = []
+        for w in range(self.extents[0]):
+            first = (w * self.planes + before) * self.plane_rows
+            for z in range(self.extents[1]):
+                for y in range(self.extents[2]):
+                    self.row_starts[first + z * self.plane_rows + ABOVE + y] = (
+                        w * steps[0] + z * steps[1] + y * steps[2])
+            kind = 2 if w else 0
+            self.runs.append((first, first + self.plane_rows, kind))
+            if before:
+                self.runs.append((first + self.plane_rows,
+                                  first + self.extents[1] * self.plane_rows, kind | 1))
+
+    def rows_apart(self, w, z, y):
+        return (w * self.planes + z) * self.plane_rows + y
+
+    def taps(self, kind):
+        """Rows and columns to each tap, nearest first."""
+        found = []
+        for w, z, y, x in itertools.product((-1, 0), (-2, -1, 0), (-2, -1, 0, 1), range(-6, 3)):
+            axes = [offset for offset in (w, z, y, x) if offset]
+            reach = max((abs(offset) for offset in axes), default=0)
+            if (not axes or x < -self.lead or (w and not kind & 2) or (z and not kind & 1)
+                    or (w and z == -2) or (self.is_line and y)
+                    or (len(axes) > 1 and reach > 2) or (len(axes) > 2 and reach > 1)):
+                continue
+            if w == z == 0 and (y > 0 or (x >= 0 if y == 0 else x > -y)):
+                continue
+            square = sum(offset * offset for offset in axes) * (6 if len(axes) == 1 else 10)
+            found.append((square, (-w, -z, -y, -x)))
+        nearest = [tuple(-offset for offset in tap) for _, tap in sorted(found)[:24]]
+        return [(self.rows_apart(w, z, y), x) for w, z, y, x in nearest]
+
+    def context_taps(self, kind):
+        """Class, rows and columns of each magnitude that counts."""
+        if self.is_line:
+            return [(0, 0, -1), (1, 0, -2), (2, 0, -3), (2, 0, -4)]
+        z, w = (-1, 0) if kind & 1 else (0, -1)
+        taps = [(0, 0, -1), (1, -1, 0), (2, -1, -1), (2, -1, 1), (2, 0, -2), (2, -2, 0)]
+        if kind & 1:
+            taps.append((3, self.rows_apart(0, -1, 0), 0))
+        if kind & 2:
+            taps.append((3, self.rows_apart(-1, 0, 0), 0))
+        if kind:
+            taps += [(4, self.rows_apart(w, z, y), x) for y, x in ((0, -1), (0, 1), (-1, 0), (1, 0))]
+        return taps
+
+    def steps(self, cells):
+        """Each step's kind and its lanes: row, column and place in the chunk. Fills in padding."""
+        if self.is_line:
+            for x in range(self.extents[3]):
+                yield 0, {row: (row, self.lead + x, self.row_starts[row] + x)
+                          for row in range(WINDOW) if x < self.row_lengths[row]}
+                if x == 0:
+                    cells[:, : self.lead] = cells[:, self.lead : self.lead + 1]
+            return
+        for begin, end, kind in self.runs:
+            for time in range(self.skew * begin, self.skew * (end - 1 + WINDOW)):
+                first_row = time // self.skew - (WINDOW - 1)
+                lanes, padding = {}, []
+                for lane in range(WINDOW):
+                    row = first_row + lane
+                    column = time - self.skew * row
+                    if not begin <= row < end or column >= self.shape[1]:
+                        continue
+                    x = column - self.lead
+                    if self.row_starts[row] is None or not 0 <= x < self.extents[3]:
+                        padding.append((row, column))
+                    else:
+                        lanes[lane] = row, column, self.row_starts[row] + x * self.along
+                if lanes:
+                    yield kind, lanes
+                for row, column in padding:
+                    source = self.source_of_padding(row, column, kind)
+                    if source[1] >= 0:
+                        cells[row, column] = cells[source]
+            if self.planes > 1 and not kind & 1:
+                cells[begin - self.plane_rows : end - self.plane_rows] = cells[begin:end]
+
+    def source_of_padding(self, row, column, kind):
+        if self.row_starts[row] is not None:
+            return (row - 1, column + 1) if column < self.lead else (row, column - 1)
+        place = row % self.plane_rows
+        if place >= ABOVE:
+            return row - 1, column
+        to_first = ABOVE - place
+        if kind == 0:  # the plane's first row, a step ago
+            return row + to_first, column - self.skew * to_first - 1
+        plane_before = self.plane_rows * (1 if kind & 1 else self.planes)
+        return row + to_first - plane_before, column
 
 
 # Context rANS section
@@ -1244,7 +1471,7 @@ class RansReader:
 
 PIPELINES = {1: decode_raw, 2: decode_constant, 3: decode_shuffle, 4: decode_lorenzo,
              5: decode_blockpack, 6: decode_ceresz, 7: decode_ceresz4, 8: decode_contexts,
-             9: decode_interp, 10: decode_fre}
+             9: decode_interp, 10: decode_fre, 11: decode_causal}
 
 
 # Series

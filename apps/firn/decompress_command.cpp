@@ -51,6 +51,7 @@ nlohmann::ordered_json to_json(const std::vector<firn::Damage>& damages) {
 
 struct DecompressCommand {
   std::string region_text;
+  int preview = 0;
   ThreadOption threads;
   bool salvage = false;
   bool force = false;
@@ -62,10 +63,15 @@ struct DecompressCommand {
     if (salvage && !region_text.empty()) {
       fail(ExitCode::usage, "--salvage works on the whole field: leave out --region");
     }
+    if (preview != 0 && (salvage || !region_text.empty())) {
+      fail(ExitCode::usage,
+           "--preview thins out the whole field: leave out --region and --salvage");
+    }
     OutputFile file(output, force);
     const std::string name = input_name(input);
     const InputBytes stream = InputBytes::open(input);
     const firn::Info info = value_or_fail(firn::inspect(stream.bytes()), name);
+    if (preview != 0) return run_preview(file, name, stream.bytes(), info);
     firn::Region region{{}, info.shape};
     if (!region_text.empty()) region = parse_region(region_text, info.shape);
 
@@ -90,6 +96,38 @@ struct DecompressCommand {
   }
 
  private:
+  void run_preview(OutputFile& file, const std::string& name, std::span<const std::uint8_t> stream,
+                   const firn::Info& info) const {
+    const firn::Shape shape = value_or_fail(firn::preview_shape(stream, preview), name);
+    const std::string header = output.ends_with(".npy") ? make_npy_header(info.type, shape) : "";
+    const std::uint64_t value_bytes = array_bytes_or_fail(info.type, shape);
+    const std::span<std::uint8_t> memory = file.map(header.size() + value_bytes);
+    if (!header.empty()) std::memcpy(memory.data(), header.data(), header.size());
+    ProgressBar bar("decompressing");
+    const firn::Execution execution{threads.threads(), bar.callback()};
+    const firn::PreviewReport report = value_or_fail(
+        firn::decompress_preview(stream, preview,
+                                 {memory.data() + header.size(), info.type, shape, {}}, execution),
+        name);
+    file.commit();
+    if (json) {
+      nlohmann::ordered_json object;
+      add_array(object, info.type, shape);
+      object["preview"] = preview;
+      object["output_values_bytes"] = value_bytes;
+      object["chunks_from_prefix"] = report.chunks_from_prefix;
+      object["chunks_decoded_whole"] = report.chunks_decoded_whole;
+      print_json(object, file.is_standard_output());
+    } else if (!file.is_standard_output()) {
+      fmt::print("{}: {} of {} -> {}, {}\n", name, firn_cli::to_text(shape),
+                 firn::name_of(info.type), file.name(), format_bytes(value_bytes));
+      if (report.chunks_decoded_whole != 0) {
+        fmt::print("{} of {} chunks have no levels and were decoded whole, then thinned out\n",
+                   report.chunks_decoded_whole, info.chunk_count);
+      }
+    }
+  }
+
   std::vector<firn::Damage> decode(std::span<const std::uint8_t> stream, const std::string& name,
                                    const firn::Info& info, const firn::Region& region,
                                    std::span<std::uint8_t> out, double& seconds) const {
@@ -164,6 +202,12 @@ void add_decompress_command(CLI::App& program) {
                    "Only this part, e.g. 0:10,:,5:7: a half-open range for each axis,\n"
                    "slowest first")
       ->type_name("RANGES");
+  command
+      ->add_option("--preview", state->preview,
+                   "Every 2nd, 4th, 8th, ... value along each axis of each chunk; of chunks\n"
+                   "that were interpolated only the beginning is read")
+      ->check(CLI::Range(2, 1 << 20))
+      ->type_name("FACTOR");
   state->threads.add_to(*command);
   command->add_flag("--salvage", state->salvage,
                     "Decode what can be decoded of a damaged stream, set the rest to\n"

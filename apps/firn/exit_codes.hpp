@@ -1,4 +1,4 @@
-// Exit codes of the command line, as docs/command-line.md lists them. Codes up to 10 are the
+// Exit codes of the command line, as docs/command-line.md lists them. Codes up to 11 are the
 // library's ErrorCode values; the command line's own start at 20.
 #pragma once
 

@@ -12,6 +12,9 @@ void BoundOptions::add_to(CLI::App& command, const std::string& meaning_of_rel) 
       ->type_name("E")
       ->group(bounds);
   command.add_option("--rel", rel_, meaning_of_rel)->type_name("E")->group(bounds);
+  command.add_option("--pwrel", pwrel_, "Every value within E times its own magnitude")
+      ->type_name("E")
+      ->group(bounds);
   command.add_option("--psnr", psnr_, "A peak signal-to-noise ratio of at least DB decibels")
       ->type_name("DB")
       ->group(bounds);
@@ -24,10 +27,14 @@ void BoundOptions::add_to(CLI::App& command, const std::string& meaning_of_rel) 
 }
 
 std::optional<firn::Bound> BoundOptions::bound_or_none() const {
-  const int given = !abs_.empty() + !rel_.empty() + !psnr_.empty() + (lossless_ ? 1 : 0);
-  if (given > 1) fail(ExitCode::usage, "give only one of --abs E, --rel E, --psnr DB, --lossless");
+  const int given =
+      !abs_.empty() + !rel_.empty() + !pwrel_.empty() + !psnr_.empty() + (lossless_ ? 1 : 0);
+  if (given > 1) {
+    fail(ExitCode::usage, "give only one of --abs E, --rel E, --pwrel E, --psnr DB, --lossless");
+  }
   if (!abs_.empty()) return firn::Bound::abs(parse_positive("--abs", abs_));
   if (!rel_.empty()) return firn::Bound::rel(parse_positive("--rel", rel_));
+  if (!pwrel_.empty()) return firn::Bound::pwrel(parse_positive("--pwrel", pwrel_));
   if (!psnr_.empty()) return firn::Bound::psnr(parse_positive("--psnr", psnr_));
   if (lossless_) return firn::Bound::lossless();
   return std::nullopt;

@@ -12,7 +12,7 @@ namespace firn_cli {
 void add_h5_params_command(CLI::App& parent);
 void add_h5_compress_command(CLI::App& parent);
 
-// --abs, --rel, --psnr, --lossless, --preset.
+// --abs, --rel, --pwrel, --psnr, --lossless, --preset.
 class BoundOptions {
  public:
   void add_to(CLI::App& command, const std::string& meaning_of_rel);
@@ -22,6 +22,7 @@ class BoundOptions {
  private:
   std::string abs_;
   std::string rel_;
+  std::string pwrel_;
   std::string psnr_;
   bool lossless_ = false;
   std::string preset_;

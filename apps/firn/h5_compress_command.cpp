@@ -44,6 +44,12 @@ std::string reason_of(const DatasetOutcome& outcome) {
   return reason;
 }
 
+// In the bound's own terms: absolute, or for pwrel relative to each value.
+double largest_error(const CompressedDataset& result) {
+  return result.bound.kind == firn::BoundKind::pwrel ? result.written.max_pwrel_error
+                                                     : result.written.max_abs_error;
+}
+
 double ratio_of(const DatasetOutcome& outcome) {
   const std::uint64_t bytes =
       outcome.result ? outcome.result->written.compressed_bytes : outcome.treatment.stored_bytes;
@@ -71,7 +77,7 @@ struct H5CompressCommand {
     request.preset = bound.preset();
     if (!request.bound && rules_path.empty()) {
       fail(ExitCode::usage,
-           "how exact? give --abs E, --rel E, --psnr DB, --lossless or --rules FILE");
+           "how exact? give --abs E, --rel E, --pwrel E, --psnr DB, --lossless or --rules FILE");
     }
     if (output.empty() && !dry_run) fail(ExitCode::usage, "OUTPUT is required, or --dry-run");
     value_or_fail(firn::hdf5::register_filter(), "HDF5");
@@ -120,7 +126,7 @@ struct H5CompressCommand {
                      treatment.compress ? extents_text(treatment.chunk) : "",
                      std::to_string(treatment.original_bytes),
                      outcome.result ? fmt::format("{:.2f}", ratio_of(outcome)) : "",
-                     outcome.result ? format_number(outcome.result->written.max_abs_error) : ""});
+                     outcome.result ? format_number(largest_error(*outcome.result)) : ""});
     }
     fmt::print("{}", table.to_text());
     if (dry_run) {
@@ -161,8 +167,9 @@ struct H5CompressCommand {
       if (outcome.result) {
         entry["compressed_bytes"] = outcome.result->written.compressed_bytes;
         entry["ratio"] = ratio_of(outcome);
-        entry["bound_abs"] = outcome.result->bound.value;
-        entry["max_abs_error"] = outcome.result->written.max_abs_error;
+        const bool of_each_value = outcome.result->bound.kind == firn::BoundKind::pwrel;
+        entry[of_each_value ? "bound_pwrel" : "bound_abs"] = outcome.result->bound.value;
+        entry[of_each_value ? "max_pwrel_error" : "max_abs_error"] = largest_error(*outcome.result);
         entry["compress_mb_s"] =
             megabytes_per_second(treatment.original_bytes, outcome.result->seconds);
       }

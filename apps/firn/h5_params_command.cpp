@@ -54,7 +54,8 @@ struct H5ParamsCommand {
     firn::hdf5::FilterRequest request;
     const std::optional<firn::Bound> asked = bound.bound_or_none();
     if (!asked) {
-      fail(ExitCode::usage, "how exact? give one of --abs E, --rel E, --psnr DB, --lossless");
+      fail(ExitCode::usage,
+           "how exact? give one of --abs E, --rel E, --pwrel E, --psnr DB, --lossless");
     }
     request.bound = *asked;
     request.preset = bound.preset();

@@ -23,20 +23,22 @@ class RuleParser {
 
   DatasetRule parse(const std::vector<std::string>& words) {
     rule_.pattern = words[0];
-    if (words.size() < 2) fail_here("after the pattern comes abs, rel, psnr, lossless or skip");
+    if (words.size() < 2)
+      fail_here("after the pattern comes abs, rel, pwrel, psnr, lossless or skip");
     std::size_t next = 2;
     const std::string& kind = words[1];
     if (kind == "lossless") {
       rule_.bound = firn::Bound::lossless();
-    } else if (kind == "abs" || kind == "rel" || kind == "psnr") {
+    } else if (kind == "abs" || kind == "rel" || kind == "pwrel" || kind == "psnr") {
       if (words.size() < 3) fail_here(fmt::format("{} needs a number", kind));
       const double value = parse_positive(fmt::format("{}: {}", where_, kind), words[2]);
-      rule_.bound = kind == "abs"   ? firn::Bound::abs(value)
-                    : kind == "rel" ? firn::Bound::rel(value)
-                                    : firn::Bound::psnr(value);
+      rule_.bound = kind == "abs"     ? firn::Bound::abs(value)
+                    : kind == "rel"   ? firn::Bound::rel(value)
+                    : kind == "pwrel" ? firn::Bound::pwrel(value)
+                                      : firn::Bound::psnr(value);
       next = 3;
     } else if (kind != "skip") {
-      fail_here(fmt::format("'{}' is none of abs, rel, psnr, lossless, skip", kind));
+      fail_here(fmt::format("'{}' is none of abs, rel, pwrel, psnr, lossless, skip", kind));
     }
     for (; next < words.size(); ++next) parse_setting(words[next]);
     return std::move(rule_);

@@ -158,6 +158,8 @@ CompressedDataset compress_values(hid_t source, hid_t output, const std::string&
     result.written.original_bytes += written.original_bytes;
     result.written.compressed_bytes += written.compressed_bytes;
     result.written.max_abs_error = std::max(result.written.max_abs_error, written.max_abs_error);
+    result.written.max_pwrel_error =
+        std::max(result.written.max_pwrel_error, written.max_pwrel_error);
     done += written.original_bytes;
   }
   result.seconds = stopwatch.seconds();

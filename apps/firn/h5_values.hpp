@@ -22,7 +22,7 @@ std::vector<firn::hdf5::Box> boxes_of(const std::vector<std::uint64_t>& extents,
 
 struct CompressedDataset {
   firn::hdf5::DirectWriteReport written;
-  firn::Bound bound;   // as enforced: abs or lossless
+  firn::Bound bound;   // as enforced: abs, pwrel or lossless
   std::string remark;  // for people, when the bound is not what was asked for
   double seconds = 0;
 };

@@ -58,6 +58,12 @@ void CompressionOptions::add_to(CLI::App& command) {
                   "fast (speed of memory), balanced (when not given) or small\n"
                   "(best ratio)")
       ->type_name("NAME");
+  command
+      .add_option("--tune", tune_,
+                  "What balanced and small make least: size (when not given), or psnr:\n"
+                  "the size at equal PSNR")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"size", "psnr"}));
   command.add_option("--pipeline", pipeline_, "Encode with this pipeline instead of the preset's")
       ->type_name("NAME");
   command
@@ -111,6 +117,7 @@ firn::Options CompressionOptions::options(std::optional<firn::Bound> fallback,
     }
     options.max_abs = parse_positive("--max-abs", max_abs_);
   }
+  if (tune_ == "psnr") options.tune = firn::Tune::psnr;
   if (!preset_.empty()) options.preset = value_or_fail(firn::parse_preset(preset_), "--preset");
   if (!pipeline_.empty()) {
     options.pipeline = value_or_fail(firn::parse_pipeline(pipeline_), "--pipeline");

@@ -21,7 +21,8 @@ class FieldOptions {
   std::string dims_;
 };
 
-// --abs, --rel, --pwrel, --psnr, --ratio, --bits, --max-abs, --lossless, --preset, --pipeline,
+// --abs, --rel, --pwrel, --psnr, --ratio, --bits, --max-abs, --lossless, --preset, --tune,
+// --pipeline,
 // --chunk, --fill.
 class CompressionOptions {
  public:
@@ -43,6 +44,7 @@ class CompressionOptions {
   std::string max_abs_;
   bool lossless_ = false;
   std::string preset_;
+  std::string tune_;
   std::string pipeline_;
   std::string books_;
   std::string chunk_;

@@ -34,7 +34,8 @@ typedef enum firn_status {
   FIRN_CORRUPT = 7,
   FIRN_OUT_OF_MEMORY = 8,
   FIRN_BOUND_EXCEEDED = 9,
-  FIRN_CANCELLED = 10
+  FIRN_CANCELLED = 10,
+  FIRN_IO_ERROR = 11
 } firn_status;
 
 typedef enum firn_type { FIRN_F32 = 1, FIRN_F64 = 2 } firn_type;
@@ -56,6 +57,9 @@ typedef enum firn_books { /* where pipeline "lorenzo" takes its Huffman books fr
 } firn_books;
 
 typedef struct firn_context firn_context;
+
+/* What balanced and small make least: the size, or the size at equal PSNR. */
+typedef enum firn_tune { FIRN_TUNE_SIZE = 0, FIRN_TUNE_PSNR = 1 } firn_tune;
 
 /* An array in memory. Extents are SLOWEST axis first, as in C: {nz, ny, nx} for a[z][y][x]. */
 typedef struct firn_array {
@@ -81,6 +85,7 @@ typedef struct firn_options {
   int32_t threads; /* 0: all cores */
   double max_abs;  /* with FIRN_RATIO: no larger absolute error; 0: no limit */
   int32_t books;   /* firn_books */
+  int32_t tune;    /* firn_tune */
 } firn_options;
 
 typedef struct firn_info {
@@ -154,6 +159,15 @@ FIRN_C_API firn_status firn_decompress(firn_context* context, const void* stream
 FIRN_C_API firn_status firn_decompress_region(firn_context* context, const void* stream,
                                               size_t size, const uint64_t* origin,
                                               const firn_array* array);
+
+/* The extents of a preview: of each chunk every factor-th value along each axis; factor is a power
+   of two. `extents` has room for FIRN_MAX_RANK. */
+FIRN_C_API firn_status firn_preview_shape(firn_context* context, const void* stream, size_t size,
+                                          int32_t factor, uint64_t* extents);
+/* `array` has those extents. Chunks with levels are read only as far as needed. */
+FIRN_C_API firn_status firn_decompress_preview(firn_context* context, const void* stream,
+                                               size_t size, int32_t factor,
+                                               const firn_array* array);
 
 /* Decodes and compares; FIRN_BOUND_EXCEEDED when a value breaks the bound. */
 FIRN_C_API firn_status firn_verify(firn_context* context, const firn_array* original,

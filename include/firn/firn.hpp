@@ -41,6 +41,7 @@ enum class ErrorCode : int {
   out_of_memory = 8,
   bound_exceeded = 9,  // verify: some value is further from the original than the bound
   cancelled = 10,      // the progress callback asked to stop
+  io_error = 11,       // a file cannot be opened, read or written
 };
 
 struct Error {
@@ -160,6 +161,7 @@ enum class Pipeline : std::uint8_t {
   contexts = 8,   // quantise, differences, rANS whose distributions follow the neighbourhood
   interp = 9,     // interpolation with feedback from coarse to fine, the same coder
   fre = 10,       // pwrel only: prefix codes on exponent differences, mantissas cut
+  causal = 11,    // trained prediction from decoded neighbours in a wavefront, the same coder
   // Never in a stream: `fre` with mantissas rounded, which needs one bit less for the same bound.
   fre_round = 26,
 };
@@ -180,6 +182,11 @@ FIRN_API Result<Pipeline> parse_pipeline(const std::string& name);
 FIRN_API Result<Preset> parse_preset(const std::string& name);
 FIRN_API Result<BookPolicy> parse_book_policy(const std::string& name);
 
+// What the presets `balanced` and `small` make least at the bound: the stream's size, or the size
+// at equal PSNR (a few per cent larger, errors well below the bound).
+enum class Tune : std::uint8_t { size, psnr };
+FIRN_API const char* name_of(Tune tune);
+
 // Everything that decides the bytes of a stream.
 struct Options {
   Bound bound;
@@ -190,6 +197,7 @@ struct Options {
   // With Bound::ratio: no larger absolute error than this, even where the ratio is then missed.
   std::optional<double> max_abs;
   BookPolicy books = BookPolicy::cost;
+  Tune tune = Tune::size;
 };
 
 // Everything that decides only how fast they are made.
@@ -276,6 +284,13 @@ struct Damage {
   Error error;
 };
 
+// How a preview came about.
+struct PreviewReport {
+  Shape shape;
+  std::uint64_t chunks_from_prefix = 0;    // only the beginning of these was read
+  std::uint64_t chunks_decoded_whole = 0;  // these have no levels: decoded, then thinned out
+};
+
 struct Comparison {
   std::uint64_t count = 0;            // values compared
   std::uint64_t exact_count = 0;      // NaN, infinite and fill values among them
@@ -335,6 +350,12 @@ class FIRN_API Decompressor {
   // Only the chunks that touch the region are read; `out` has the region's shape.
   Status decompress_region(std::span<const std::uint8_t> stream, const Region& region,
                            const MutableArrayView& out, const Execution& execution = {});
+  // A fraction of the resolution: of each chunk every factor-th value along each axis, its first
+  // one first. `factor` is a power of two up to 2^20; `out` has preview_shape(). Checksums of
+  // chunks that are not read to their end are not checked.
+  Result<PreviewReport> decompress_preview(std::span<const std::uint8_t> stream, int factor,
+                                           const MutableArrayView& out,
+                                           const Execution& execution = {});
   // Decodes what can be decoded, sets the rest to NaN and lists it. Fails only when the header
   // is unusable.
   Result<std::vector<Damage>> salvage(std::span<const std::uint8_t> stream,
@@ -357,6 +378,11 @@ FIRN_API Status decompress_region(std::span<const std::uint8_t> stream, const Re
 // abs or rel. docs/measurements.md has how far off it is.
 FIRN_API Result<Estimate> estimate(const ArrayView& array, const Options& options,
                                    const Execution& execution = {});
+
+FIRN_API Result<PreviewReport> decompress_preview(std::span<const std::uint8_t> stream, int factor,
+                                                  const MutableArrayView& out,
+                                                  const Execution& execution = {});
+FIRN_API Result<Shape> preview_shape(std::span<const std::uint8_t> stream, int factor);
 
 // Reads the header and, if there is one, the index; decodes nothing. A few hundred bytes of a
 // longer stream are enough for the header's part.

@@ -45,6 +45,7 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::ceresz, "ceresz"},     {Pipeline::ceresz4, "ceresz4"},
     {Pipeline::contexts, "contexts"}, {Pipeline::interp, "interp"},
     {Pipeline::fre, "fre"},           {Pipeline::fre_round, "fre-round"},
+    {Pipeline::causal, "causal"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
 constexpr const char* kBookPolicies[] = {"cost", "chi", "stored", "offline"};
@@ -75,6 +76,9 @@ const char* name_of(Pipeline pipeline) {
     if (named.pipeline == pipeline) return named.name;
   }
   return "unknown";
+}
+const char* name_of(Tune tune) {
+  return tune == Tune::size ? "size" : tune == Tune::psnr ? "psnr" : "unknown";
 }
 const char* name_of(Preset preset) { return kPresets[static_cast<int>(preset)]; }
 const char* name_of(BoundKind kind) { return kBounds[static_cast<int>(kind)]; }
@@ -232,6 +236,85 @@ Status Decompressor::decompress_region(std::span<const std::uint8_t> stream, con
   return guarded([&] {
     if (!state_) state_ = std::make_unique<State>();
     return state_->run(stream, &region, out, execution, nullptr);
+  });
+}
+
+namespace {
+
+Status check_factor(int factor) {
+  if (factor >= 1 && factor <= 1 << 20 && (factor & (factor - 1)) == 0) return std::monostate{};
+  return Error{ErrorCode::invalid_argument, "the factor of a preview is " + std::to_string(factor) +
+                                                "; it must be a power of two: 2, 4, 8, ..."};
+}
+
+}  // namespace
+
+namespace {
+
+// Parts of a series are thinned out one by one.
+Result<Shape> preview_shape_of(engine::Reader& reader, std::uint64_t factor) {
+  Shape shape = reader.shape();
+  if (shape.rank > 0) shape.extents[0] = 0;
+  const Status status = reader.for_each_part(
+      [&](const engine::OpenStream& stream, std::uint64_t, std::uint64_t) -> Status {
+        const Shape part = engine::preview_shape(stream.header, factor);
+        shape.extents[0] += part.extents[0];
+        for (int k = 1; k < shape.rank; ++k) shape.extents[k] = part.extents[k];
+        return std::monostate{};
+      });
+  if (!status) return status.error();
+  return shape;
+}
+
+}  // namespace
+
+Result<PreviewReport> Decompressor::decompress_preview(std::span<const std::uint8_t> stream,
+                                                       int factor, const MutableArrayView& out,
+                                                       const Execution& execution) {
+  return guarded([&]() -> Result<PreviewReport> {
+    if (!state_) state_ = std::make_unique<State>();
+    if (const Status status = check_threads(execution); !status) return status.error();
+    if (const Status status = check_factor(factor); !status) return status.error();
+    engine::Reader& reader = state_->reader;
+    if (const Status status = reader.open(stream); !status) return status.error();
+    const auto divisor = static_cast<std::uint64_t>(factor);
+    const Result<Shape> shape = preview_shape_of(reader, divisor);
+    if (!shape) return shape.error();
+    if (const Status status = check_output(reader.header(), *shape, out); !status) {
+      return status.error();
+    }
+    PreviewReport report;
+    report.shape = *shape;
+    MutableArrayView place = out;
+    place.strides = out.strides ? *out.strides : contiguous_strides(*shape);
+    pipelines::Workers& workers = workers_for(state_->workers, execution.threads);
+    const Status status = reader.for_each_part(
+        [&](const engine::OpenStream& part, std::uint64_t, std::uint64_t) -> Status {
+          const auto done = engine::preview(part, divisor, place, execution, workers);
+          if (!done) return done.error();
+          report.chunks_from_prefix += done->chunks_from_prefix;
+          report.chunks_decoded_whole += done->chunks_decoded_whole;
+          place.data = static_cast<std::uint8_t*>(place.data) +
+                       static_cast<std::int64_t>(done->shape.extents[0]) * (*place.strides)[0] *
+                           static_cast<std::int64_t>(size_of(out.type));
+          return std::monostate{};
+        });
+    if (!status) return status.error();
+    return report;
+  });
+}
+
+Result<PreviewReport> decompress_preview(std::span<const std::uint8_t> stream, int factor,
+                                         const MutableArrayView& out, const Execution& execution) {
+  return Decompressor().decompress_preview(stream, factor, out, execution);
+}
+
+Result<Shape> preview_shape(std::span<const std::uint8_t> bytes, int factor) {
+  return guarded([&]() -> Result<Shape> {
+    if (const Status status = check_factor(factor); !status) return status.error();
+    engine::Reader reader;
+    if (const Status status = reader.open(bytes); !status) return status.error();
+    return preview_shape_of(reader, static_cast<std::uint64_t>(factor));
   });
 }
 

@@ -108,6 +108,10 @@ firn::Result<firn::Options> options_of(const firn_options* given, int* threads) 
   result.chunk = shape_of(options.chunk_rank, options.chunk);
   if (options.has_fill != 0) result.fill = options.fill;
   if (options.max_abs != 0) result.max_abs = options.max_abs;
+  if (options.tune < FIRN_TUNE_SIZE || options.tune > FIRN_TUNE_PSNR) {
+    return firn::Error{firn::ErrorCode::invalid_argument, "unknown tuning"};
+  }
+  result.tune = static_cast<firn::Tune>(options.tune);
   *threads = options.threads;
   return result;
 }
@@ -259,6 +263,33 @@ firn_status firn_decompress_region(firn_context* context, const void* stream, si
                                    const uint64_t* origin, const firn_array* array) {
   if (context != nullptr && origin == nullptr) return bad_argument(context, "origin is NULL");
   return decompress_box(context, stream, size, origin, array);
+}
+
+firn_status firn_preview_shape(firn_context* context, const void* stream, size_t size,
+                               int32_t factor, uint64_t* extents) {
+  return guarded(context, [&] {
+    if (extents == nullptr) return bad_argument(context, "extents is NULL");
+    const auto shape =
+        firn::preview_shape({static_cast<const std::uint8_t*>(stream), size}, factor);
+    if (!shape) return fail(context, shape.error());
+    std::copy(shape->extents.begin(), shape->extents.end(), extents);
+    return FIRN_OK;
+  });
+}
+
+firn_status firn_decompress_preview(firn_context* context, const void* stream, size_t size,
+                                    int32_t factor, const firn_array* array) {
+  return guarded(context, [&] {
+    firn::ArrayView view;
+    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
+    const firn::MutableArrayView out{const_cast<void*>(view.data), view.type, view.shape,
+                                     view.strides};
+    firn::Execution execution;
+    execution.threads = context->threads;
+    const auto report = context->decompressor.decompress_preview(
+        {static_cast<const std::uint8_t*>(stream), size}, factor, out, execution);
+    return report ? FIRN_OK : fail(context, report.error());
+  });
 }
 
 firn_status firn_verify(firn_context* context, const firn_array* original, const void* stream,
@@ -431,7 +462,8 @@ const char* firn_status_name(firn_status status) {
                                       "corrupt",
                                       "out of memory",
                                       "bound exceeded",
-                                      "cancelled"};
+                                      "cancelled",
+                                      "input or output failed"};
   const auto index = static_cast<unsigned>(status);
   return index < sizeof names / sizeof *names ? names[index] : "unknown";
 }

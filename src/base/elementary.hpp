@@ -11,8 +11,7 @@ namespace firn {
 inline double log2_of(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   int exponent = static_cast<int>(bits >> 52) - 1023;
-  double mantissa =
-      std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFu) | std::uint64_t{1023} << 52);
+  double mantissa = std::bit_cast<double>((bits & 0x000FFFFFFFFFFFFFu) | std::uint64_t{1023} << 52);
   if (mantissa > 1.4142135623730951) {
     mantissa /= 2;
     ++exponent;
@@ -31,8 +30,8 @@ inline double exp2_of(double value) {
   const double fraction = (value - whole) * 0.6931471805599453;
   double sum = 1;
   for (int k = 18; k >= 1; --k) sum = 1 + sum * fraction / k;
-  return sum * std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<int>(whole) + 1023)
-                                     << 52);
+  return sum *
+         std::bit_cast<double>(static_cast<std::uint64_t>(static_cast<int>(whole) + 1023) << 52);
 }
 
 }  // namespace firn

@@ -55,6 +55,7 @@ inline constexpr std::uint32_t kMaxSharedBooks = 64;
 inline constexpr std::uint8_t kHasExactPoints = 0x01;
 inline constexpr std::uint8_t kWideCodes = 0x02;
 inline constexpr std::uint8_t kHasSigns = 0x04;  // under a point-wise bound
+inline constexpr std::uint8_t kHasRunnerUp = 0x08;
 
 // The same byte of `fre`, besides kHasExactPoints.
 inline constexpr std::uint8_t kFreRounded = 0x02;

@@ -171,15 +171,15 @@ void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes
 
 Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,
                            std::uint64_t chunk_raw_bytes, const Header& header,
-                           std::uint64_t number) {
+                           std::uint64_t number, bool whole) {
   const auto bytes = stream.subspan(entry.offset, entry.size);
   const std::size_t head = record_head_bytes(chunk_raw_bytes);
   if (bytes.size() < head + format::kChecksumBytes) {
     return Error{ErrorCode::corrupt, "its record is too short"};
   }
   const auto checked = bytes.first(bytes.size() - format::kChecksumBytes);
-  if (load_le<std::uint32_t>(bytes.data() + checked.size()) !=
-      checksum(checked, record_seed(header, number))) {
+  if (whole && load_le<std::uint32_t>(bytes.data() + checked.size()) !=
+                   checksum(checked, record_seed(header, number))) {
     return Error{ErrorCode::corrupt, "checksum does not match"};
   }
   ByteReader in(checked);

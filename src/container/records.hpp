@@ -60,10 +60,11 @@ void write_book(std::span<const std::uint8_t> payload, const Header& header, std
 void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
                   const Header& header, const Grid& grid, RecordTable* table);
 
-// Parses and checks one record, whose chunk number and raw size are known.
+// Parses and checks one record, whose chunk number and raw size are known. `whole`: its checksum
+// too, for which all of it is read.
 Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,
                            std::uint64_t chunk_raw_bytes, const Header& header,
-                           std::uint64_t number);
+                           std::uint64_t number, bool whole = true);
 
 void write_index(const std::vector<RecordTable::Entry>& entries, const Header& header,
                  ByteWriter& out);

@@ -363,7 +363,8 @@ void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
 template <class Q>
 std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* contexts,
                                        std::size_t count, std::span<const std::size_t> segments,
-                                       simd::Target target, std::uint8_t* out) {
+                                       simd::Target target, std::uint8_t* out,
+                                       std::size_t capacity) {
   if (count == 0) return 0;
   const ContextRansKernels<Q>& kernels = context_rans_kernels<Q>(target);
   RansWriter writer;
@@ -411,7 +412,7 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
   out[0] = static_cast<std::uint8_t>(std::countr_zero(writer.lanes));
 
   // Words from the end of `out` down, then moved behind the head.
-  std::uint8_t* const end = out + context_rans_capacity<Q>(count);
+  std::uint8_t* const end = out + capacity;
   writer.next = end;
   writer.states.fill(kRansLow);
   const std::size_t whole[] = {count};
@@ -532,7 +533,7 @@ const ContextRansKernels<Q>& context_rans_reference() {
 #define FIRN_INSTANTIATE(Q)                                                                   \
   template std::size_t ContextRansEncoder::encode(const Q*, const std::uint8_t*, std::size_t, \
                                                   std::span<const std::size_t>, simd::Target, \
-                                                  std::uint8_t*);                             \
+                                                  std::uint8_t*, std::size_t);                \
   template bool ContextRansDecoder::decode(const std::uint8_t*, std::size_t, Q*);             \
   template const ContextRansKernels<Q>& context_rans_reference();                             \
   template void encode_group(RansWriter&, const Q*, const Cell*, std::size_t);                \

@@ -40,10 +40,20 @@ constexpr std::size_t context_rans_capacity(std::size_t count) {
 class ContextRansEncoder {
  public:
   // contexts[i] < kMaxContexts. `segments` sums to count; empty means one segment. Writes to `out`
-  // (room for context_rans_capacity<Q>(count)) and returns the size, the same for every target.
+  // and returns the size, the same for every target. `capacity` is the room there:
+  // context_rans_capacity<Q>(count), or that of a smaller number plus 1/64 byte for each further
+  // residual when those are 0 and have a context to themselves.
   template <class Q>
   std::size_t encode(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
-                     std::span<const std::size_t> segments, simd::Target target, std::uint8_t* out);
+                     std::span<const std::size_t> segments, simd::Target target, std::uint8_t* out,
+                     std::size_t capacity);
+  template <class Q>
+  std::size_t encode(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                     std::span<const std::size_t> segments, simd::Target target,
+                     std::uint8_t* out) {
+    return encode(residuals, contexts, count, segments, target, out,
+                  context_rans_capacity<Q>(count));
+  }
 
  private:
   ScratchArray<std::uint16_t> cells_;

@@ -36,4 +36,12 @@ Status decompress(const OpenStream& stream, const Region& region, const MutableA
                   const Execution& execution, pipelines::Workers& workers,
                   std::vector<Damage>* damages);
 
+// The shape of a preview: of each chunk every factor-th value along each axis.
+Shape preview_shape(const container::Header& header, std::uint64_t factor);
+
+// `out` has the preview's shape; `factor` is a power of two.
+Result<PreviewReport> preview(const OpenStream& stream, std::uint64_t factor,
+                              const MutableArrayView& out, const Execution& execution,
+                              pipelines::Workers& workers);
+
 }  // namespace firn::engine

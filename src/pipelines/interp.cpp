@@ -10,8 +10,10 @@
 
 #include "container/format.hpp"
 #include "encode/context_rans.hpp"
+#include "pipelines/feedback.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "predict/interpolation.hpp"
+#include "predict/robust_fit.hpp"
 #include "quantize/logarithmic.hpp"
 
 namespace firn::pipelines {
@@ -49,6 +51,48 @@ struct Geometry {
   std::size_t spacing(std::size_t k, std::size_t s) const { return frozen >> k & 1 ? 1 : s; }
 };
 
+// Which of a class' odd axes its points are interpolated along, and how.
+struct Base {
+  unsigned axes = 15;  // bits of padded axes; those that are not odd do not count
+  bool linear = false;
+};
+
+// Classes of fewer points have no choice of base.
+constexpr std::size_t kMinBasePoints = 512;
+
+// A base in a byte: bits 0 to 3: axes, of the odd ones, slowest first; bit 4: linear.
+std::uint8_t pack_base(const Base& base, unsigned odd) {
+  unsigned packed = base.linear ? 16 : 0;
+  int place = 0;
+  for (unsigned k = 0; k < kMaxRank; ++k) {
+    if (odd >> k & 1) packed |= (base.axes >> k & 1) << place++;
+  }
+  return static_cast<std::uint8_t>(packed);
+}
+bool unpack_base(std::uint8_t packed, unsigned odd, Base* base) {
+  base->axes = 0;
+  base->linear = packed >> 4 & 1;
+  int place = 0;
+  for (unsigned k = 0; k < kMaxRank; ++k) {
+    if (odd >> k & 1) base->axes |= (static_cast<unsigned>(packed) >> place++ & 1) << k;
+  }
+  return base->axes != 0 && packed < 32 && (packed & 15) >> place == 0;
+}
+
+// How much finer than the finest the steps of the points at spacing 2^level are.
+double fineness_factor(int fineness, int level) {
+  constexpr double kGrowth[] = {1, 1.25, 1.5, 2}, kMost[] = {1, 2, 4, 8};
+  double factor = 1;
+  for (int l = 0; l < level && factor < kMost[fineness]; ++l) factor *= kGrowth[fineness];
+  return std::min(factor, kMost[fineness]);
+}
+template <class T>
+quantize::Scale<T> level_scale(quantize::Scale<T> scale, int fineness, int level) {
+  scale.step = scale.step / static_cast<T>(fineness_factor(fineness, level));
+  scale.inverse_step = 1 / scale.step;
+  return scale;
+}
+
 // How points become codes: by their distance from the prediction under an absolute bound, by that
 // of the logarithms under a point-wise one.
 template <class T>
@@ -59,21 +103,30 @@ class PointCoder {
         fill_(parameters.fill ? static_cast<T>(*parameters.fill)
                               : std::numeric_limits<T>::quiet_NaN()),
         bound_(static_cast<T>(parameters.bound_abs)),
-        scale_(bound_, parameters.margin),
+        finest_(bound_, parameters.margin),
+        scale_(finest_),
         log_scale_(bound_),
         kernels_(predict::interpolation_kernels<T>(target)),
-        log_kernels_(quantize::log_point_kernels<T>(target)) {}
+        log_kernels_(quantize::log_point_kernels<T>(target)),
+        flag_(quantize::log_kernels<T, std::int32_t>(target).flag) {}
 
   // Codes are 32-bit.
   bool usable() const { return !pointwise_ || (log_scale_.usable() && !log_scale_.wide()); }
 
-  void predict(const predict::Direction<T>* directions, int count, std::size_t length,
+  bool pointwise() const { return pointwise_; }
+  T inverse_step() const { return scale_.inverse_step; }
+  // The steps of the points at spacing 2^level.
+  void set_level(int fineness, int level) { scale_ = level_scale(finest_, fineness, level); }
+
+  void predict(const predict::Direction<T>* directions, int count, bool linear, std::size_t length,
                T* predictions, std::uint8_t* contexts) const {
     if (pointwise_) {
       const T inverse_step = 1 / (2 * bound_);
-      kernels_.predict_pointwise(directions, count, length, inverse_step, predictions, contexts);
+      kernels_.predict_pointwise(directions, count, linear, length, inverse_step, predictions,
+                                 contexts);
     } else {
-      kernels_.predict(directions, count, length, scale_.inverse_step, predictions, contexts);
+      kernels_.predict(directions, count, linear, length, scale_.inverse_step, predictions,
+                       contexts);
     }
   }
   bool quantize(T value, T* point, std::int32_t* code, T* error) const {
@@ -86,14 +139,24 @@ class PointCoder {
                ? log_kernels_.quantize(values, count, log_scale_, fill_, points, codes, max_error)
                : kernels_.quantize(values, count, scale_, fill_, points, codes, max_error);
   }
-  // Whether a value was coded: `point` is what quantize has left.
-  bool holds(T value, T point) const {
-    if (pointwise_) {
-      std::int32_t code = 0;
-      T error = 0;
-      return quantize::log_quantize_point(value, log_scale_, fill_, &point, &code, &error);
+  // visit(i) for each value that quantize could not code and whose point it has left alone.
+  template <class Visit>
+  void for_each_exact(const T* values, const T* points, std::size_t count, Workspace& workspace,
+                      Visit visit) const {
+    if (!pointwise_) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (values[i] != fill_ && std::fabs(points[i] - values[i]) < bound_) continue;
+        visit(i);
+      }
+      return;
     }
-    return value != fill_ && std::fabs(point - value) < bound_;
+    std::uint64_t* flags = workspace.row_flags.reserve((count + 63) / 64);
+    flag_(values, count, log_scale_, fill_, flags);
+    for (std::size_t w = 0; w < (count + 63) / 64; ++w) {
+      for (std::uint64_t word = flags[w]; word != 0; word &= word - 1) {
+        visit(w * 64 + static_cast<std::size_t>(std::countr_zero(word)));
+      }
+    }
   }
   T restore(std::int32_t code, T prediction) const {
     return pointwise_ ? quantize::log_restore_point(code, log_scale_, prediction)
@@ -121,10 +184,11 @@ class PointCoder {
  private:
   bool pointwise_;
   T fill_, bound_;
-  quantize::Scale<T> scale_;
+  quantize::Scale<T> finest_, scale_;  // of the finest level, of this one
   quantize::LogScale<T> log_scale_;
   const predict::InterpolationKernels<T>& kernels_;
   const quantize::LogPointKernels<T>& log_kernels_;
+  decltype(quantize::LogKernels<T, std::int32_t>::flag) flag_;
 };
 
 // One parity class of a level: points that lie at odd multiples of the spacing s along the axes in
@@ -196,6 +260,26 @@ class Refinement {
 
   const Class<T>& at(unsigned odd) const { return classes_[odd]; }
 
+  bool has_base(const Class<T>& cls) const {
+    return !coder_.pointwise() && cls.count >= kMinBasePoints;
+  }
+  // How many classes have a choice of base.
+  std::size_t base_count() const {
+    std::size_t bases = 0;
+    for (std::size_t s = std::size_t{1} << geometry_.levels >> 1; s != 0; s >>= 1) {
+      for (unsigned odd = 1; odd < 16; ++odd) {
+        std::size_t count = 1;
+        for (std::size_t k = 0; k < kMaxRank; ++k) {
+          const std::size_t total = geometry_.on_grid(k, s);
+          const std::size_t even = geometry_.on_grid(k, 2 * s);
+          count *= odd >> k & 1 ? total - even : even;
+        }
+        bases += !coder_.pointwise() && count >= kMinBasePoints;
+      }
+    }
+    return bases;
+  }
+
   // visit(row number, chunk offset of its first point, distance in the chunk between its points).
   template <class Visit>
   void for_each_row(unsigned odd, Visit visit) const {
@@ -218,14 +302,22 @@ class Refinement {
   }
 
   // Predictions of a row of a class into its points, and its contexts.
-  void predict_row(unsigned odd, std::size_t a, std::size_t b, std::size_t c,
+  void predict_row(unsigned odd, const Base& base, std::size_t a, std::size_t b, std::size_t c,
                    std::uint8_t* contexts) {
     const Class<T>& cls = classes_[odd];
-    const std::array<std::size_t, 3> at{a, b, c};
     predict::Direction<T> directions[predict::kMaxDirections];
+    const int count = find_directions(odd, base.axes, a, b, c, directions);
+    coder_.predict(directions, count, base.linear, cls.extents[3], cls.points + cls.row(a, b, c),
+                   contexts);
+  }
+
+  // The neighbours of a row along those of its odd axes that are in `axes`.
+  int find_directions(unsigned odd, unsigned axes, std::size_t a, std::size_t b, std::size_t c,
+                      predict::Direction<T>* directions) {
+    const std::array<std::size_t, 3> at{a, b, c};
     int count = 0;
     for (std::size_t k = 0; k < 3; ++k) {
-      if ((odd >> k & 1) == 0) continue;
+      if (((odd & axes) >> k & 1) == 0) continue;
       // Neighbours along axis k are in the class that is even there, at i and i + 1.
       const Class<T>& known = classes_[odd & ~(1u << k)];
       const std::size_t i = at[k];
@@ -242,9 +334,71 @@ class Refinement {
                        known.points + right, known.points + row_at(i + 2)};
       direction.magnitude = {known.magnitudes + left, known.magnitudes + right};
     }
-    if (odd >> 3 & 1) add_fast_axis(odd, a, b, c, directions[count++]);
-    const std::size_t row = cls.row(a, b, c);
-    coder_.predict(directions, count, cls.extents[3], cls.points + row, contexts);
+    if ((odd & axes) >> 3 & 1) add_fast_axis(odd, a, b, c, directions[count++]);
+    return count;
+  }
+
+  // The base of least estimated cost on some rows of a class.
+  Base choose_base(unsigned odd, const T* values) {
+    const Class<T>& cls = classes_[odd];
+    constexpr std::size_t kSamples = 384;
+    const std::size_t length = cls.extents[3];
+    const std::size_t rows = cls.count / length;
+    const std::size_t wanted = std::min(rows, std::max<std::size_t>(2, kSamples / length));
+    const std::size_t every = rows / wanted;
+    const std::size_t within = std::max<std::size_t>(1, length * wanted / kSamples);
+    const int directions = std::popcount(odd);
+    const int choices = 1 << (directions + 1);  // subset of the directions, and linear above them
+    std::array<float, 32> costs{};
+    std::size_t number = 0, visited = 0;
+    for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c, std::size_t offset,
+                          std::size_t step) {
+      if (number++ % every != every / 2 || visited == wanted) return;
+      ++visited;
+      predict::Direction<T> known[predict::kMaxDirections];
+      find_directions(odd, odd, a, b, c, known);
+      for (std::size_t i = visited % within; i < length; i += within) {
+        std::array<std::array<float, predict::kMaxDirections>, 2> missed{};
+        const T value = values[offset + i * step];
+        for (int k = 0; k < directions; ++k) {
+          const predict::Direction<T>& d = known[k];
+          const T near = d.row[1][i] * d.cubic[1] + d.row[2][i] * d.cubic[2];
+          const T far = d.row[0][i] * d.cubic[0] + d.row[3][i] * d.cubic[3];
+          const T linear = d.row[1][i] * d.linear[0] + d.row[2][i] * d.linear[1];
+          missed[0][static_cast<std::size_t>(k)] =
+              static_cast<float>((value - (near + far)) * coder_.inverse_step());
+          missed[1][static_cast<std::size_t>(k)] =
+              static_cast<float>((value - linear) * coder_.inverse_step());
+        }
+        for (int choice = 0; choice < choices; ++choice) {
+          const unsigned subset = static_cast<unsigned>(choice) & ((1u << directions) - 1);
+          if (subset == 0) continue;
+          const auto& from = missed[static_cast<std::size_t>(choice >> directions)];
+          float sum = 0;
+          for (int k = 0; k < directions; ++k) {
+            if (subset >> k & 1) sum += from[static_cast<std::size_t>(k)];
+          }
+          const float residual = sum / static_cast<float>(std::popcount(subset));
+          // Exact points are not coded.
+          if (std::fabs(residual) < 1e8f) {
+            costs[static_cast<std::size_t>(choice)] += predict::rough_bits(residual);
+          }
+        }
+      }
+    });
+    int best = (1 << directions) - 1;
+    float least = costs[static_cast<std::size_t>(best)] * 0.85f;
+    for (int choice = 0; choice < choices; ++choice) {
+      const unsigned subset = static_cast<unsigned>(choice) & ((1u << directions) - 1);
+      if (subset == 0 || costs[static_cast<std::size_t>(choice)] >= least) continue;
+      least = costs[static_cast<std::size_t>(choice)];
+      best = choice;
+    }
+    Base base;
+    const auto packed = static_cast<std::uint8_t>((best & ((1 << directions) - 1)) |
+                                                  (best >> directions != 0 ? 16 : 0));
+    unpack_base(packed, odd, &base);
+    return base;
   }
 
   // Joins the classes of the level into the grid.
@@ -372,38 +526,6 @@ T finite_or_zero(T value) {
   return std::isfinite(value) ? value : T{0};
 }
 
-// The exact points of a chunk, gathered in the order of the classes but listed in that of the
-// chunk.
-template <class T>
-class ExactPoints {
- public:
-  ExactPoints(const T* values, std::size_t count, Workspace& workspace)
-      : values_(values), count_(count), workspace_(workspace) {}
-  void add(std::size_t i) {
-    if (found_++ == 0) workspace_.exact_map.reset(count_);
-    workspace_.exact_map.set(i);
-  }
-  std::size_t found() const { return found_; }
-  // Those whose bits cost something: not zeros, which only a point-wise bound makes exact.
-  std::size_t costly(bool pointwise) const {
-    if (found_ == 0 || !pointwise) return found_;
-    std::size_t costly = 0;
-    workspace_.exact_map.for_each(0, count_, [&](std::size_t i) { costly += values_[i] != 0; });
-    return costly;
-  }
-  void list() {
-    if (found_ == 0) return;
-    T* exact = reinterpret_cast<T*>(workspace_.exact_bytes.reserve(found_ * sizeof(T)));
-    workspace_.exact_map.for_each(0, count_, [&](std::size_t i) { *exact++ = values_[i]; });
-  }
-
- private:
-  const T* values_;
-  std::size_t count_;
-  Workspace& workspace_;
-  std::size_t found_ = 0;
-};
-
 }  // namespace
 
 std::size_t interp_capacity(std::size_t count, std::size_t value_bytes) {
@@ -413,10 +535,10 @@ std::size_t interp_capacity(std::size_t count, std::size_t value_bytes) {
 
 template <class T>
 bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen,
-                   Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+                   int fineness, Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
   const std::size_t count = chunk.count();
-  const PointCoder<T> coder(parameters, workspace.target);
-  if (!coder.usable()) return false;
+  PointCoder<T> coder(parameters, workspace.target);
+  if (!coder.usable() || (coder.pointwise() && fineness != 0)) return false;
   const Geometry geometry(chunk.rank(), chunk.extents(), frozen);
   const T* values = contiguous(chunk, workspace);
   Refinement<T> refinement(geometry, coder, workspace);
@@ -428,9 +550,12 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       reinterpret_cast<T*>(workspace.wanted.reserve((geometry.extents[3] + 64) * sizeof(T)));
   std::vector<std::size_t>& segments = workspace.segments;
   segments.clear();
+  std::vector<std::uint8_t>& bases = workspace.bases;
+  bases.clear();
   T max_error = 0;
 
   // The coarsest grid: each point predicted by the one before.
+  coder.set_level(fineness, geometry.levels);
   const std::size_t roots = refinement.grid_count();
   T previous = 0;
   {
@@ -464,27 +589,32 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
 
   std::size_t done = roots;
   for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s != 0; s >>= 1) {
+    coder.set_level(fineness, std::countr_zero(s));
     refinement.open_level(s);
     for (unsigned i = 1; i < 16; ++i) {
       const unsigned odd = class_order(i);
       const Class<T>& cls = refinement.at(odd);
       if (cls.count == 0) continue;
+      Base base;
+      if (refinement.has_base(cls)) {
+        base = refinement.choose_base(odd, values);
+        bases.push_back(pack_base(base, odd));
+      }
       const std::size_t length = cls.extents[3];
       std::int32_t* row_codes = codes + done;
       std::uint8_t* row_contexts = contexts + done;
       refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
                                        std::size_t offset, std::size_t step) {
-        refinement.predict_row(odd, a, b, c, row_contexts);
+        refinement.predict_row(odd, base, a, b, c, row_contexts);
         gather(values + offset, step, length, wanted);
         T* points = cls.points + cls.row(a, b, c);
         add_to(row_contexts, length, level_set(s));
         if (!coder.quantize(wanted, length, points, row_codes, &max_error)) {
-          for (std::size_t k = 0; k < length; ++k) {
-            if (coder.holds(wanted[k], points[k])) continue;
+          coder.for_each_exact(wanted, points, length, workspace, [&](std::size_t k) {
             exact.add(offset + k * step);
             row_contexts[k] = kExactContext;
             points[k] = coder.restore(0, finite_or_zero(points[k]));
-          }
+          });
         }
         row_codes += length;
         row_contexts += length;
@@ -502,35 +632,53 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   head.exact_count = exact.found();
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
-  writer.write<std::uint8_t>(static_cast<std::uint8_t>(frozen));
+  writer.write<std::uint8_t>(
+      static_cast<std::uint8_t>(frozen | static_cast<unsigned>(fineness) << 4));
+  writer.write_bytes(bases);
   writer.advance(workspace.rans_encoder.encode(codes, contexts, count, segments, workspace.target,
                                                writer.here()));
   *encoded = {Pipeline::interp, writer.size(), coder.rounded_up(max_error)};
   return true;
 }
 
+namespace {
+
+// What decode_levels leaves in the workspace: the grid of the last spacing, row after row.
 template <class T>
-bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& parameters,
-                   const Box<T>& chunk, Workspace& workspace) {
-  const std::size_t count = chunk.count();
+struct Levels {
+  const T* grid = nullptr;
+  unsigned frozen = 0;  // bits of the chunk's own axes
+  bool any_exact = false;
+};
+
+// Decodes down to the spacing `stop`, a power of two. The segments of coarser points come first, so
+// the rest of the payload is not looked at unless `stop` is 1.
+template <class T>
+bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& parameters, int rank,
+                   const Extents& extents, std::size_t count, std::size_t stop,
+                   Workspace& workspace, Levels<T>* levels) {
   ByteReader in(payload);
   PayloadHead head;
-  if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), count, workspace,
-                         &head) ||
+  if (!read_payload_head(in, parameters, rank, extents, sizeof(T), count, workspace, &head) ||
       head.wide || head.signs || pack_orders(head.orders) != 0 || head.base != 0) {
     return false;
   }
-  const unsigned frozen = in.read<std::uint8_t>();
-  if (!in.ok() || frozen >> chunk.rank() != 0) return false;
-  if (!workspace.rans_decoder.start(in.read_rest(), workspace.target)) return false;
-  const PointCoder<T> coder(parameters, workspace.target);
-  if (!coder.usable()) return false;
-  const Geometry geometry(chunk.rank(), chunk.extents(), frozen);
+  const unsigned packed = in.read<std::uint8_t>();
+  const unsigned frozen = packed & 15;
+  const int fineness = static_cast<int>(packed >> 4);
+  if (!in.ok() || frozen >> rank != 0 || fineness > kMaxFineness) return false;
+  PointCoder<T> coder(parameters, workspace.target);
+  if (!coder.usable() || (coder.pointwise() && fineness != 0)) return false;
+  const Geometry geometry(rank, extents, frozen);
   Refinement<T> refinement(geometry, coder, workspace);
+  const std::span<const std::uint8_t> bases = in.read_bytes(refinement.base_count());
+  if (!in.ok() || !workspace.rans_decoder.start(in.read_rest(), workspace.target)) return false;
   std::int32_t* codes =
       reinterpret_cast<std::int32_t*>(workspace.residuals.reserve(count / 2 + 64));
   std::uint8_t* contexts = workspace.contexts.reserve(count + 64);
   const bool any_exact = head.exact_count != 0;
+  levels->frozen = frozen;
+  levels->any_exact = any_exact;
 
   const std::size_t roots = refinement.grid_count();
   {
@@ -551,6 +699,7 @@ bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& para
       }
     }
     if (!workspace.rans_decoder.decode(contexts, roots, codes)) return false;
+    coder.set_level(fineness, geometry.levels);
     T previous = 0;
     for (i = 0; i < roots; ++i) {
       if (contexts[i] == kRootContext) previous = coder.restore(codes[i], previous);
@@ -559,17 +708,21 @@ bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& para
     coder.magnitudes(codes, roots, refinement.grid_magnitudes());
   }
 
-  for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s != 0; s >>= 1) {
+  std::size_t next_base = 0;
+  for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s >= stop && s != 0; s >>= 1) {
+    coder.set_level(fineness, std::countr_zero(s));
     refinement.open_level(s);
     for (unsigned i = 1; i < 16; ++i) {
       const unsigned odd = class_order(i);
       const Class<T>& cls = refinement.at(odd);
       if (cls.count == 0) continue;
+      Base base;
+      if (refinement.has_base(cls) && !unpack_base(bases[next_base++], odd, &base)) return false;
       const std::size_t length = cls.extents[3];
       std::uint8_t* row_contexts = contexts;
       refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
                                        std::size_t offset, std::size_t step) {
-        refinement.predict_row(odd, a, b, c, row_contexts);
+        refinement.predict_row(odd, base, a, b, c, row_contexts);
         add_to(row_contexts, length, level_set(s));
         if (any_exact) {
           T* points = cls.points + cls.row(a, b, c);
@@ -587,21 +740,108 @@ bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& para
     }
     refinement.close_level();
   }
-  if (!workspace.rans_decoder.finish()) return false;
+  levels->grid = refinement.grid();
+  return stop > 1 || workspace.rans_decoder.finish();
+}
 
-  write_values<T>(refinement.grid(), any_exact, chunk, workspace);
+}  // namespace
+
+template <class T>
+bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& parameters,
+                   const Box<T>& chunk, Workspace& workspace) {
+  Levels<T> levels;
+  if (!decode_levels(payload, parameters, chunk.rank(), chunk.extents(), chunk.count(), 1,
+                     workspace, &levels)) {
+    return false;
+  }
+  write_values<T>(levels.grid, levels.any_exact, chunk, workspace);
   return true;
 }
 
-std::string describe_interp(std::span<const std::uint8_t> payload, int) {
-  return (payload.empty() || (payload[0] & format::kHasExactPoints) == 0) ? "cubic"
-                                                                          : "cubic, exact points";
+template <class T>
+bool preview_interp(std::span<const std::uint8_t> payload, const Parameters& parameters, int rank,
+                    const Extents& extents, std::size_t factor, const Box<T>& out,
+                    Workspace& workspace) {
+  std::size_t count = 1;
+  for (int k = 0; k < rank; ++k) count *= extents[static_cast<std::size_t>(k)];
+  Levels<T> levels;
+  if (!decode_levels(payload, parameters, rank, extents, count, factor, workspace, &levels)) {
+    return false;
+  }
+  // Along frozen axes the grid has every point.
+  Extents every{1, 1, 1, 1}, lag{}, chunk_lag{};
+  std::size_t pitch = 1, chunk_pitch = 1;
+  for (int axis = rank; axis-- > 0;) {
+    const auto k = static_cast<std::size_t>(axis);
+    const bool cold = levels.frozen >> axis & 1;
+    every[k] = cold ? factor : 1;
+    lag[k] = pitch;
+    chunk_lag[k] = chunk_pitch;
+    pitch *= cold ? extents[k] : (extents[k] + factor - 1) / factor;
+    chunk_pitch *= extents[k];
+  }
+  T* points = reinterpret_cast<T*>(workspace.values.reserve(out.count() * sizeof(T)));
+  for (std::size_t i = 0; i < out.count(); ++i) {
+    std::size_t rest = i, from = 0;
+    for (int axis = rank; axis-- > 0;) {
+      const auto k = static_cast<std::size_t>(axis);
+      from += rest % out.extents()[k] * every[k] * lag[k];
+      rest /= out.extents()[k];
+    }
+    points[i] = levels.grid[from];
+  }
+  if (levels.any_exact) {
+    const std::uint8_t* exact = workspace.exact_bytes.data();
+    workspace.exact_map.for_each(0, count, [&](std::size_t at) {
+      std::size_t rest = at, to = 0;
+      bool chosen = true;
+      for (int axis = 0; axis < rank; ++axis) {
+        const auto k = static_cast<std::size_t>(axis);
+        const std::size_t c = rest / chunk_lag[k];
+        rest %= chunk_lag[k];
+        chosen = chosen && c % factor == 0;
+        to = to * out.extents()[k] + c / factor;
+      }
+      if (chosen) std::memcpy(&points[to], exact, sizeof(T));
+      exact += sizeof(T);
+    });
+  }
+  write_values<T>(points, false, out, workspace);
+  return true;
 }
 
-#define FIRN_INSTANTIATE(T)                                                                    \
-  template bool encode_interp(const Box<const T>&, const Parameters&, unsigned, Workspace&,    \
-                              std::uint8_t*, Encoded*);                                        \
-  template bool decode_interp(std::span<const std::uint8_t>, const Parameters&, const Box<T>&, \
+std::string describe_interp(std::span<const std::uint8_t> payload, int rank) {
+  ByteReader in(payload);
+  const unsigned flags = in.read<std::uint8_t>();
+  in.read<std::uint8_t>();
+  in.read_varint();
+  std::string text = "interpolation";
+  RunnerUp runner_up;
+  if ((flags & format::kHasRunnerUp) != 0) {
+    runner_up.pipeline = in.read<std::uint8_t>();
+    runner_up.percent = in.read<std::uint8_t>();
+  }
+  if ((flags & format::kHasExactPoints) != 0) {
+    in.read_varint();
+    in.read_bytes(in.read_varint());
+    in.read_bytes(in.read_varint());
+  }
+  const unsigned packed = in.read<std::uint8_t>();
+  if (!in.ok()) return "damaged";
+  for (int k = 0; k < rank; ++k) {
+    if (packed >> k & 1) text += ", axis " + std::to_string(k) + " left out";
+  }
+  if (packed >> 4 != 0) text += ", finer coarse levels";
+  if ((flags & format::kHasExactPoints) != 0) text += ", exact points";
+  return text + describe_runner_up(runner_up);
+}
+
+#define FIRN_INSTANTIATE(T)                                                                      \
+  template bool encode_interp(const Box<const T>&, const Parameters&, unsigned, int, Workspace&, \
+                              std::uint8_t*, Encoded*);                                          \
+  template bool preview_interp(std::span<const std::uint8_t>, const Parameters&, int,            \
+                               const Extents&, std::size_t, const Box<T>&, Workspace&);          \
+  template bool decode_interp(std::span<const std::uint8_t>, const Parameters&, const Box<T>&,   \
                               Workspace&);
 FIRN_INSTANTIATE(float)
 FIRN_INSTANTIATE(double)

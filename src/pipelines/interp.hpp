@@ -7,11 +7,20 @@
 
 namespace firn::pipelines {
 
+// 0: one step for all points; up to 3: ever finer ones for the points of coarse levels.
+inline constexpr int kMaxFineness = 3;
+
 // Bit k of `frozen`: axis k (slowest is 0) is not interpolated along. False when the chunk is
 // better stored losslessly.
 template <class T>
 bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen,
-                   Workspace& workspace, std::uint8_t* out, Encoded* encoded);
+                   int fineness, Workspace& workspace, std::uint8_t* out, Encoded* encoded);
+// Every factor-th value along each axis, from the beginning of the payload alone. `factor` is a
+// power of two, `extents` are the chunk's, `out` has a factor-th of them, rounded up.
+template <class T>
+bool preview_interp(std::span<const std::uint8_t> payload, const Parameters& parameters, int rank,
+                    const std::array<std::size_t, kMaxRank>& extents, std::size_t factor,
+                    const Box<T>& out, Workspace& workspace);
 template <class T>
 bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace);

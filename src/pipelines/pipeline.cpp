@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <limits>
 #include <utility>
+#include <vector>
 
 #include "encode/lossless.hpp"
 #include "pipelines/blockpack.hpp"
+#include "pipelines/causal.hpp"
 #include "pipelines/contexts.hpp"
 #include "pipelines/fre.hpp"
 #include "pipelines/interp.hpp"
@@ -76,16 +80,20 @@ std::size_t payload_capacity(std::size_t count, Type type) {
   const std::size_t bytes = size_of(type);
   return std::max({lorenzo_capacity(count, bytes), blockpack_payload_capacity(count, bytes),
                    contexts_capacity(count, bytes), interp_capacity(count, bytes),
-                   fre_capacity(count, bytes), encode::Lossless::capacity(count * bytes) + 16});
+                   causal_capacity(count, bytes), fre_capacity(count, bytes),
+                   encode::Lossless::capacity(count * bytes) + 16});
 }
 
 namespace {
 
-// A way to encode a chunk: a pipeline and, for `interp`, its frozen axes.
+// A way to encode a chunk: a pipeline and, for `interp`, its frozen axes and how much finer its
+// coarse levels are.
 struct Candidate {
   Pipeline pipeline;
   unsigned frozen = 0;
+  int fineness = 0;
 };
+constexpr std::size_t kMaxCandidates = 16;
 
 template <class T>
 bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
@@ -99,7 +107,10 @@ bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
     case Pipeline::contexts:
       return encode_contexts(chunk, parameters, workspace, out, encoded);
     case Pipeline::interp:
-      return encode_interp(chunk, parameters, candidate.frozen, workspace, out, encoded);
+      return encode_interp(chunk, parameters, candidate.frozen, candidate.fineness, workspace, out,
+                           encoded);
+    case Pipeline::causal:
+      return !parameters.pointwise && encode_causal(chunk, parameters, workspace, out, encoded);
     case Pipeline::fre:
     case Pipeline::fre_round:
       return parameters.pointwise &&
@@ -134,25 +145,90 @@ Box<const T> middle(const Box<const T>& chunk) {
 // A trial as small as this is mostly overhead and says little about the whole chunk.
 constexpr std::size_t kWeakTrialBytes = 768;
 
+// log2 of a positive number, to about 0.09.
+double rough_log2(double value) {
+  return static_cast<double>(std::bit_cast<std::uint64_t>(value)) * 0x1p-52 - 1023;
+}
+
+// Mean squared error of an encoded part, in units of the bound.
+template <class T>
+double mean_square(const Encoded& encoded, const Box<const T>& part, const Parameters& parameters,
+                   Workspace& workspace, const std::uint8_t* payload) {
+  const std::size_t count = part.count();
+  std::vector<T> decoded(count), original(count);
+  Region whole;
+  whole.shape.rank = part.rank();
+  for (int k = 0; k < part.rank(); ++k) whole.shape.extents[k] = part.extents()[k];
+  decode(encoded.pipeline, {payload, encoded.size}, parameters,
+         Box<T>(decoded.data(), contiguous_strides(whole.shape), whole), workspace);
+  part.for_each_row([&](const T* row, std::size_t offset) {
+    for (std::size_t i = 0; i < part.row_length(); ++i) {
+      original[offset + i] = row[static_cast<std::int64_t>(i) * part.row_stride()];
+    }
+    return true;
+  });
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double error =
+        (static_cast<double>(decoded[i]) - static_cast<double>(original[i])) / parameters.bound_abs;
+    if (error * error <= 1) sum += error * error;
+  }
+  return sum / static_cast<double>(count);
+}
+
 // Ranks the candidates by their size on a part of the chunk; returns the least, 0 when all failed.
+// Tuned for PSNR, a size counts as that which the same PSNR would take: half a bit a value for
+// each doubling of the mean squared error.
 template <class T>
 std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>& part,
                             const Parameters& parameters, Workspace& workspace, std::uint8_t* out) {
-  std::array<std::pair<std::size_t, std::size_t>, 8> sizes{};
+  workspace.runner_up = {};
+  struct Ranked {
+    double score;
+    std::size_t size;
+    Candidate candidate;
+    std::size_t number;
+  };
+  std::array<Ranked, kMaxCandidates> ranked{};
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Encoded trial;
-    const bool done = encode_with(candidates[i], part, parameters, workspace, out, &trial);
-    sizes[i] = {done ? trial.size : ~std::size_t{0}, i};
+    ranked[i] = {std::numeric_limits<double>::infinity(), 0, candidates[i], i};
+    if (!encode_with(candidates[i], part, parameters, workspace, out, &trial)) continue;
+    ranked[i].size = trial.size;
+    ranked[i].score = static_cast<double>(trial.size);
+    // A little more for errors that are smaller.
+    if (candidates[i].fineness > 0) ranked[i].score *= 0.995;
+    if (parameters.tune_psnr && !parameters.pointwise) {
+      const double square = mean_square(trial, part, parameters, workspace, out);
+      ranked[i].score =
+          8 * static_cast<double>(trial.size) +
+          0.5 * static_cast<double>(part.count()) * rough_log2(std::max(square, 1e-12));
+    }
   }
-  std::sort(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(candidates.size()));
-  std::array<Candidate, 8> ordered{};
-  for (std::size_t i = 0; i < candidates.size(); ++i) ordered[i] = candidates[sizes[i].second];
-  std::copy_n(ordered.begin(), candidates.size(), candidates.begin());
-  return sizes[0].first == ~std::size_t{0} ? 0 : sizes[0].first;
+  const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(candidates.size());
+  std::sort(ranked.begin(), end, [](const Ranked& a, const Ranked& b) {
+    return a.score != b.score ? a.score < b.score : a.number < b.number;
+  });
+  // The best of another pipeline is told to the reader of the stream, and is second if it is not
+  // far behind: trials mistake pipelines for each other more than variants of one.
+  Ranked* const other = std::find_if(ranked.begin(), end, [&](const Ranked& each) {
+    return each.candidate.pipeline != ranked[0].candidate.pipeline && each.size != 0;
+  });
+  if (other != end && ranked[0].size > kWeakTrialBytes && other->size >= ranked[0].size) {
+    const std::size_t percent = (other->size - ranked[0].size) * 100 / ranked[0].size;
+    workspace.runner_up = {static_cast<std::uint8_t>(other->candidate.pipeline),
+                           static_cast<std::uint8_t>(std::min<std::size_t>(percent, 255))};
+  }
+  const std::size_t least = ranked[0].size;
+  if (other != end && other->score < 1.15 * ranked[0].score) {
+    std::rotate(ranked.begin() + 1, other, other + 1);
+  }
+  for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i] = ranked[i].candidate;
+  return least;
 }
 
-// Differences or interpolation, whichever a trial on part of the chunk favours; a thorough search,
-// or one whose trial says little, encodes the chunk with the best two.
+// Differences, interpolation or trained prediction, whichever a trial on part of the chunk favours;
+// a thorough search, or one whose trial says little, encodes the chunk with the best two.
 template <class T>
 bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
@@ -161,10 +237,17 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
   if (chunk.count() <= kFewValues && !parameters.thorough) {
     return encode_with({Pipeline::contexts}, chunk, parameters, workspace, out, encoded);
   }
-  std::array<Candidate, 8> list{};
+  std::array<Candidate, kMaxCandidates> list{};
   std::size_t count = 0;
   list[count++] = {Pipeline::contexts};
   list[count++] = {Pipeline::interp};
+  if (!parameters.pointwise) {
+    if (parameters.thorough) list[count++] = {Pipeline::causal};
+    const int finest = parameters.tune_psnr ? kMaxFineness : parameters.thorough ? 1 : 0;
+    for (int fineness = 1; fineness <= finest; ++fineness) {
+      list[count++] = {Pipeline::interp, 0, fineness};
+    }
+  }
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
   // each, a quick one of the slowest.
   for (int k = 0; chunk.rank() > 1 && k < (parameters.thorough ? chunk.rank() : 1); ++k) {
@@ -172,8 +255,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
   }
   const std::span<Candidate> candidates(list.data(), count);
   const std::size_t trial = rank_candidates(candidates, middle(chunk), parameters, workspace, out);
-  if (!encode_with(list[0], chunk, parameters, workspace, out, encoded)) return false;
-  if (!parameters.thorough && trial > kWeakTrialBytes) return true;
+  const bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
+  workspace.runner_up = {};
+  if (!done) return false;
+  if (parameters.tune_psnr || (!parameters.thorough && trial > kWeakTrialBytes)) return true;
   Encoded second;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
@@ -234,6 +319,9 @@ bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Para
       return parameters.bound_abs > 0 && decode_contexts(payload, parameters, chunk, workspace);
     case Pipeline::interp:
       return parameters.bound_abs > 0 && decode_interp(payload, parameters, chunk, workspace);
+    case Pipeline::causal:
+      return parameters.bound_abs > 0 && !parameters.pointwise &&
+             decode_causal(payload, parameters, chunk, workspace);
     case Pipeline::fre:
       return parameters.pointwise && decode_fre(payload, chunk, workspace);
     case Pipeline::ceresz:
@@ -249,6 +337,44 @@ template bool decode(Pipeline, std::span<const std::uint8_t>, const Parameters&,
 template bool decode(Pipeline, std::span<const std::uint8_t>, const Parameters&, const Box<double>&,
                      Workspace&);
 
+template <class T>
+bool preview(Pipeline pipeline, std::span<const std::uint8_t> payload, const Parameters& parameters,
+             int rank, const std::array<std::size_t, kMaxRank>& extents, std::size_t factor,
+             const Box<T>& out, Workspace& workspace) {
+  if (has_levels(pipeline)) {
+    return parameters.bound_abs > 0 &&
+           preview_interp(payload, parameters, rank, extents, factor, out, workspace);
+  }
+  Region whole;
+  whole.shape.rank = rank;
+  for (int k = 0; k < rank; ++k) whole.shape.extents[k] = extents[k];
+  const auto count = static_cast<std::size_t>(whole.shape.count());
+  T* const values = reinterpret_cast<T*>(workspace.output.reserve(count * sizeof(T)));
+  const auto strides = contiguous_strides(whole.shape);
+  if (!decode(pipeline, payload, parameters, Box<T>(values, strides, whole), workspace)) {
+    return false;
+  }
+  out.for_each_row([&](T* row, std::size_t offset) {
+    for (std::size_t i = 0; i < out.row_length(); ++i) {
+      std::size_t rest = offset + i;
+      std::int64_t from = 0;
+      for (int k = rank; k-- > 0;) {
+        from += static_cast<std::int64_t>(rest % out.extents()[k] * factor) * strides[k];
+        rest /= out.extents()[k];
+      }
+      row[static_cast<std::int64_t>(i) * out.row_stride()] = values[from];
+    }
+    return true;
+  });
+  return true;
+}
+template bool preview(Pipeline, std::span<const std::uint8_t>, const Parameters&, int,
+                      const std::array<std::size_t, kMaxRank>&, std::size_t, const Box<float>&,
+                      Workspace&);
+template bool preview(Pipeline, std::span<const std::uint8_t>, const Parameters&, int,
+                      const std::array<std::size_t, kMaxRank>&, std::size_t, const Box<double>&,
+                      Workspace&);
+
 std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank) {
   switch (pipeline) {
     case Pipeline::lorenzo:
@@ -258,6 +384,8 @@ std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, i
       return describe_head(payload, rank);
     case Pipeline::interp:
       return describe_interp(payload, rank);
+    case Pipeline::causal:
+      return describe_causal(payload, rank);
     case Pipeline::fre:
       return describe_fre(payload);
     default:

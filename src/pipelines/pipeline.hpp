@@ -3,6 +3,7 @@
 // docs/format.md, a file pair here, a case in pipeline.cpp.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <firn/firn.hpp>
@@ -20,6 +21,7 @@ inline constexpr std::uint32_t kNoBook = ~std::uint32_t{0};
 struct Parameters {
   Pipeline pipeline = Pipeline::lorenzo;  // the one to try first; automatic: the best of several
   bool thorough = false;                  // automatic: try more, harder
+  bool tune_psnr = false;                 // automatic: the least size at equal PSNR
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;
@@ -52,6 +54,15 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
 template <class T>
 bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Parameters& parameters,
             const Box<T>& chunk, Workspace& workspace);
+
+// Every factor-th value along each axis of a chunk with these extents; `out` has a factor-th of
+// them, rounded up. `factor` is a power of two. False: malformed.
+template <class T>
+bool preview(Pipeline pipeline, std::span<const std::uint8_t> payload, const Parameters& parameters,
+             int rank, const std::array<std::size_t, kMaxRank>& extents, std::size_t factor,
+             const Box<T>& out, Workspace& workspace);
+// Whether preview() needs only the beginning of the payload.
+inline bool has_levels(Pipeline pipeline) { return pipeline == Pipeline::interp; }
 
 // One line for people about how a payload was encoded.
 std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank);

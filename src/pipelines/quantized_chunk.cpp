@@ -447,10 +447,15 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
                         std::size_t value_bytes, Workspace& workspace, ByteWriter& out) {
   out.write<std::uint8_t>(static_cast<std::uint8_t>(
       (head.exact_count ? format::kHasExactPoints : 0) | (head.wide ? format::kWideCodes : 0) |
+      (workspace.runner_up.pipeline != 0 ? format::kHasRunnerUp : 0) |
       (head.signs ? format::kHasSigns : 0)));
   out.write<std::uint8_t>(pack_orders(head.orders));
   const auto base = static_cast<std::uint64_t>(head.base);
   out.write_varint(base << 1 ^ (head.base < 0 ? ~std::uint64_t{0} : 0));
+  if (workspace.runner_up.pipeline != 0) {
+    out.write(workspace.runner_up.pipeline);
+    out.write(workspace.runner_up.percent);
+  }
   if (head.exact_count != 0) {
     write_exact_points_of(rank, extents, head.exact_count * value_bytes, workspace, out);
   }
@@ -474,9 +479,15 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   const unsigned flags = in.read<std::uint8_t>();
   const std::uint8_t orders = in.read<std::uint8_t>();
   const std::uint64_t base = in.read_varint();
-  if (!in.ok() ||
-      (flags & ~(format::kHasExactPoints | format::kWideCodes | format::kHasSigns)) != 0 ||
-      !unpack_orders(orders, rank, &head->orders) || !orders_fit(head->orders, rank, extents)) {
+  constexpr unsigned kKnown =
+      format::kHasExactPoints | format::kWideCodes | format::kHasSigns | format::kHasRunnerUp;
+  head->runner_up = {};
+  if ((flags & format::kHasRunnerUp) != 0) {
+    head->runner_up.pipeline = in.read<std::uint8_t>();
+    head->runner_up.percent = in.read<std::uint8_t>();
+  }
+  if (!in.ok() || (flags & ~kKnown) != 0 || !unpack_orders(orders, rank, &head->orders) ||
+      !orders_fit(head->orders, rank, extents)) {
     return false;
   }
   head->wide = (flags & format::kWideCodes) != 0;
@@ -506,11 +517,24 @@ std::string describe_head(std::span<const std::uint8_t> payload, int rank) {
   const unsigned flags = in.read<std::uint8_t>();
   Orders orders{};
   if (!unpack_orders(in.read<std::uint8_t>(), rank, &orders)) return "damaged";
+  in.read_varint();
+  RunnerUp runner_up;
+  if ((flags & format::kHasRunnerUp) != 0) {
+    runner_up.pipeline = in.read<std::uint8_t>();
+    runner_up.percent = in.read<std::uint8_t>();
+  }
   std::string text = "orders ";
   for (int k = 0; k < rank; ++k) text += static_cast<char>('0' + orders[k]);
   if ((flags & format::kWideCodes) != 0) text += ", 64-bit codes";
   if ((flags & format::kHasExactPoints) != 0) text += ", exact points";
-  return text;
+  return text + describe_runner_up(runner_up);
+}
+
+std::string describe_runner_up(const RunnerUp& runner_up) {
+  if (runner_up.pipeline == 0) return {};
+  return "; in a trial " + std::string(name_of(static_cast<Pipeline>(runner_up.pipeline))) +
+         " took " + std::to_string(runner_up.percent) +
+         (runner_up.percent == 255 ? " % more or worse" : " % more");
 }
 
 template const float* contiguous(const Box<const float>&, Workspace&);

@@ -73,6 +73,7 @@ struct PayloadHead {
   std::int64_t base = 0;
   std::size_t exact_count = 0;
   bool signs = false;
+  RunnerUp runner_up;  // read; written is that of the workspace
 };
 
 // Writes decoded values to the chunk's place: dequantised codes, then the exact points on top.
@@ -113,6 +114,8 @@ void write_payload_head(const PayloadHead& head, int rank,
 bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
                        const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
                        std::size_t count, Workspace& workspace, PayloadHead* head);
+// What a trial said, in words: "; in a trial interp took 12 % more". Nothing without a trial.
+std::string describe_runner_up(const RunnerUp& runner_up);
 // The head in words.
 std::string describe_head(std::span<const std::uint8_t> payload, int rank);
 

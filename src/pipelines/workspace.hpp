@@ -14,8 +14,16 @@
 #include "encode/huffman.hpp"
 #include "encode/huffman_books.hpp"
 #include "encode/lossless.hpp"
+#include "pipelines/wavefront.hpp"
+#include "predict/robust_fit.hpp"
 
 namespace firn::pipelines {
+
+// The second best way to encode a chunk in a trial.
+struct RunnerUp {
+  std::uint8_t pipeline = 0;  // 0: there was no trial, or it says little
+  std::uint8_t percent = 0;   // by which it was larger, at most 255
+};
 
 struct Workspace {
   explicit Workspace(int thread_number, simd::Target simd_target = simd::default_target())
@@ -24,6 +32,7 @@ struct Workspace {
   int thread;  // 0 to threads - 1
   simd::Target target;
   encode::Lossless lossless;
+  RunnerUp runner_up;  // of the chunk being encoded, for its payload's head
 
   ScratchArray<std::int64_t> codes;  // also used as int32
   ScratchArray<std::int64_t> residuals;
@@ -50,6 +59,9 @@ struct Workspace {
   ScratchArray<std::uint8_t> point_magnitudes;
   ScratchArray<std::uint8_t> edge_magnitudes;
   std::vector<std::size_t> segments;
+  std::vector<std::uint8_t> bases;
+  Wavefront wavefront;
+  predict::RobustFit fit;
 
   ScratchArray<std::uint16_t> symbols;
   ScratchArray<std::uint32_t> histogram;

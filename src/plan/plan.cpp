@@ -64,7 +64,7 @@ bool is_fre(Pipeline pipeline) {
   return pipeline == Pipeline::fre || pipeline == Pipeline::fre_round;
 }
 
-bool known(Pipeline pipeline) { return pipeline <= Pipeline::fre || is_fre(pipeline); }
+bool known(Pipeline pipeline) { return pipeline <= Pipeline::causal || is_fre(pipeline); }
 
 Pipeline pipeline_of(const Options& options) {
   if (options.pipeline != Pipeline::automatic) return options.pipeline;
@@ -305,9 +305,12 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
   // errors are larger than that, tighten until the target is met.
   const double target =
       width * power_of_ten(-bound.value / 20);  // root mean square error
-                                                // Feedback makes the errors of `interp` another
+                                                // Feedback makes the errors another
                                                 // field: there, no error may exceed the target.
-  if (plan->parameters.pipeline == Pipeline::interp) return set_bound<T>(target, magnitude, plan);
+  if (plan->parameters.pipeline == Pipeline::interp ||
+      plan->parameters.pipeline == Pipeline::causal) {
+    return set_bound<T>(target, magnitude, plan);
+  }
   double bound_abs = target * 1.7320508075688772;
   for (int attempt = 0; attempt < 20; ++attempt) {
     set_bound<T>(bound_abs, magnitude, plan);
@@ -342,6 +345,8 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
   }
   Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
+  if (options.tune > Tune::psnr) return bad("unknown tuning; it is size or psnr");
+  plan.parameters.tune_psnr = options.tune == Tune::psnr;
   plan.parameters.thorough = options.preset == Preset::small;
   plan.parameters.books = options.books;
   plan.parameters.pointwise = options.bound.kind == BoundKind::pwrel;
@@ -349,6 +354,9 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
       options.bound.kind != BoundKind::lossless) {
     return bad(std::string("pipeline ") + name_of(options.pipeline) +
                " keeps point-wise relative bounds only; give the bound as pwrel");
+  }
+  if (plan.parameters.pipeline == Pipeline::causal && plan.parameters.pointwise) {
+    return bad("pipeline causal keeps absolute bounds only; interp is its like for pwrel");
   }
   // The errors of a pipeline that quantises first are known before it runs.
   if (options.bound.kind == BoundKind::psnr && plan.parameters.pipeline == Pipeline::automatic) {

@@ -1,8 +1,8 @@
 // Interpolation of a row of new points from rows of known ones, and the quantisation of what it
 // misses. A direction contributes four known rows around the new one, at -3, -1, 1 and 3 steps;
-// the prediction is the mean of the directions' cubic interpolants. The points' activity (how far
-// cubic and linear, and the directions, disagree, and how large the codes around are) chooses
-// their contexts.
+// the prediction is the mean of the directions' cubic (or linear) interpolants. The points'
+// activity (how far cubic and linear, and the directions, disagree, and how large the codes around
+// are) chooses their contexts.
 //
 // Floating-point operations are in the order written in interpolation_reference.cpp, none fused:
 // every target computes the same bits.
@@ -44,12 +44,13 @@ inline constexpr std::size_t kRowSlack = 64;
 template <class T>
 struct InterpolationKernels {
   // Predictions and contexts (0 to kActivityContexts - 1) of `count` points.
-  void (*predict)(const Direction<T>* directions, int direction_count, std::size_t count,
-                  T inverse_step, T* predictions, std::uint8_t* contexts);
+  void (*predict)(const Direction<T>* directions, int direction_count, bool linear,
+                  std::size_t count, T inverse_step, T* predictions, std::uint8_t* contexts);
   // The same for a bound relative to each value. The prediction is at least as large as the doubt
-  // about it, with the cubic's sign; inverse_step is that of a magnitude of 1.
-  void (*predict_pointwise)(const Direction<T>* directions, int direction_count, std::size_t count,
-                            T inverse_step, T* predictions, std::uint8_t* contexts);
+  // about it, with its own sign; inverse_step is that of a magnitude of 1.
+  void (*predict_pointwise)(const Direction<T>* directions, int direction_count, bool linear,
+                            std::size_t count, T inverse_step, T* predictions,
+                            std::uint8_t* contexts);
   // values -> codes; `points` holds the predictions and becomes what the decoder will have. False
   // when some value is the fill value or cannot be held below the bound: see quantize_point.
   bool (*quantize)(const T* values, std::size_t count, const quantize::Scale<T>& scale, T fill,

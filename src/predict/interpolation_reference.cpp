@@ -52,26 +52,27 @@ template bool quantize_point(double, const quantize::Scale<double>&, double, dou
 namespace reference {
 
 template <bool kPointwise, class T>
-void predict(const Direction<T>* directions, int direction_count, std::size_t count, T inverse_step,
-             T* predictions, std::uint8_t* contexts) {
+void predict(const Direction<T>* directions, int direction_count, bool use_linear,
+             std::size_t count, T inverse_step, T* predictions, std::uint8_t* contexts) {
   const T share = T(1) / static_cast<T>(direction_count);
   for (std::size_t i = 0; i < count; ++i) {
-    T cubic[kMaxDirections];
+    T chosen[kMaxDirections];
     T sum = 0, bend = 0, spread = 0;
     std::uint32_t magnitude = 0;
     for (int k = 0; k < direction_count; ++k) {
       const Direction<T>& d = directions[k];
       const T near = d.row[1][i] * d.cubic[1] + d.row[2][i] * d.cubic[2];
       const T far = d.row[0][i] * d.cubic[0] + d.row[3][i] * d.cubic[3];
-      cubic[k] = near + far;
+      const T cubic = near + far;
       const T linear = d.row[1][i] * d.linear[0] + d.row[2][i] * d.linear[1];
-      sum = sum + cubic[k];
-      bend = bend + std::fabs(cubic[k] - linear);
+      chosen[k] = use_linear ? linear : cubic;
+      sum = sum + chosen[k];
+      bend = bend + std::fabs(cubic - linear);
       magnitude += std::uint32_t{d.magnitude[0][i]} + d.magnitude[1][i];
     }
     const T prediction = sum * share;
     for (int k = 0; k < direction_count; ++k) {
-      spread = spread + std::fabs(cubic[k] - prediction);
+      spread = spread + std::fabs(chosen[k] - prediction);
     }
     // 0.35 bend + 0.25 spread in steps, 0.4 of the mean magnitude, and a floor.
     const T bent = bend * T(0.35) + spread * T(0.25);

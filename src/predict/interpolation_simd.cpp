@@ -18,14 +18,14 @@ HWY_INLINE auto to_float(hn::Vec<hn::ScalableTag<double>> v) {
 }
 
 // Predictions and contexts of one vector of points.
-template <bool kPointwise, int kCount, class T>
+template <bool kPointwise, bool kLinear, int kCount, class T>
 HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share, T inverse_step,
                                T* predictions, uint8_t* contexts) {
   const hn::ScalableTag<T> d;
   const hn::Rebind<float, decltype(d)> df;
   const hn::Rebind<int32_t, decltype(d)> di;
   const hn::Rebind<uint8_t, decltype(d)> d8;
-  hn::Vec<decltype(d)> cubic[kCount];
+  hn::Vec<decltype(d)> chosen[kCount];
   auto sum = hn::Zero(d);
   auto bend = hn::Zero(d);
   auto magnitude = hn::Zero(di);
@@ -37,18 +37,19 @@ HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share
         hn::Add(hn::Mul(left, hn::Set(d, dir.cubic[1])), hn::Mul(right, hn::Set(d, dir.cubic[2])));
     const auto far = hn::Add(hn::Mul(hn::LoadU(d, dir.row[0] + i), hn::Set(d, dir.cubic[0])),
                              hn::Mul(hn::LoadU(d, dir.row[3] + i), hn::Set(d, dir.cubic[3])));
-    cubic[k] = hn::Add(near, far);
+    const auto cubic = hn::Add(near, far);
     const auto linear = hn::Add(hn::Mul(left, hn::Set(d, dir.linear[0])),
                                 hn::Mul(right, hn::Set(d, dir.linear[1])));
-    sum = hn::Add(sum, cubic[k]);
-    bend = hn::Add(bend, hn::Abs(hn::Sub(cubic[k], linear)));
+    chosen[k] = kLinear ? linear : cubic;
+    sum = hn::Add(sum, chosen[k]);
+    bend = hn::Add(bend, hn::Abs(hn::Sub(cubic, linear)));
     magnitude = hn::Add(magnitude, hn::PromoteTo(di, hn::LoadU(d8, dir.magnitude[0] + i)));
     magnitude = hn::Add(magnitude, hn::PromoteTo(di, hn::LoadU(d8, dir.magnitude[1] + i)));
   }
   const auto prediction = hn::Mul(sum, hn::Set(d, share));
   auto spread = hn::Zero(d);
   for (int k = 0; k < kCount; ++k) {
-    spread = hn::Add(spread, hn::Abs(hn::Sub(cubic[k], prediction)));
+    spread = hn::Add(spread, hn::Abs(hn::Sub(chosen[k], prediction)));
   }
   const auto bent =
       hn::Add(hn::Mul(bend, hn::Set(d, T(0.35))), hn::Mul(spread, hn::Set(d, T(0.25))));
@@ -75,29 +76,45 @@ HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share
   hn::StoreU(hn::DemoteTo(d8, clamped), d8, contexts + i);
 }
 
-template <bool kPointwise, int kCount, class T>
+template <bool kPointwise, bool kLinear, int kCount, class T>
 void predict_n(const Direction<T>* directions, size_t count, T inverse_step, T* predictions,
                uint8_t* contexts) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   const T share = T(1) / static_cast<T>(kCount);
   for (size_t i = 0; i < count; i += lanes) {
-    predict_vector<kPointwise, kCount>(directions, i, share, inverse_step, predictions, contexts);
+    predict_vector<kPointwise, kLinear, kCount>(directions, i, share, inverse_step, predictions,
+                                                contexts);
+  }
+}
+
+template <bool kPointwise, bool kLinear, class T>
+void predict_kind(const Direction<T>* directions, int direction_count, size_t count, T inverse_step,
+                  T* predictions, uint8_t* contexts) {
+  const auto run = [&](auto predict) {
+    predict(directions, count, inverse_step, predictions, contexts);
+  };
+  switch (direction_count) {
+    case 1:
+      return run(predict_n<kPointwise, kLinear, 1, T>);
+    case 2:
+      return run(predict_n<kPointwise, kLinear, 2, T>);
+    case 3:
+      return run(predict_n<kPointwise, kLinear, 3, T>);
+    default:
+      return run(predict_n<kPointwise, kLinear, 4, T>);
   }
 }
 
 template <bool kPointwise, class T>
-void predict(const Direction<T>* directions, int direction_count, size_t count, T inverse_step,
-             T* predictions, uint8_t* contexts) {
-  switch (direction_count) {
-    case 1:
-      return predict_n<kPointwise, 1>(directions, count, inverse_step, predictions, contexts);
-    case 2:
-      return predict_n<kPointwise, 2>(directions, count, inverse_step, predictions, contexts);
-    case 3:
-      return predict_n<kPointwise, 3>(directions, count, inverse_step, predictions, contexts);
-    default:
-      return predict_n<kPointwise, 4>(directions, count, inverse_step, predictions, contexts);
+void predict(const Direction<T>* directions, int direction_count, bool linear, size_t count,
+             T inverse_step, T* predictions, uint8_t* contexts) {
+  if (linear) {
+    predict_kind<kPointwise, true>(directions, direction_count, count, inverse_step, predictions,
+                                   contexts);
+  } else {
+    predict_kind<kPointwise, false>(directions, direction_count, count, inverse_step, predictions,
+                                    contexts);
   }
 }
 

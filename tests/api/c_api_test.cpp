@@ -50,6 +50,27 @@ class CApi : public ::testing::Test {
   firn_options options_;
 };
 
+TEST_F(CApi, TakesPointwiseBounds) {
+  options_.bound = FIRN_PWREL;
+  options_.bound_value = 0.01;
+  options_.pipeline = "fre";
+  const auto stream = compressed();
+  firn_info info;
+  firn_info_init(&info);
+  ASSERT_EQ(firn_inspect(context_, stream.data(), stream.size(), &info), FIRN_OK);
+  EXPECT_EQ(info.bound, FIRN_PWREL);
+  EXPECT_EQ(info.bound_value, 0.01);
+  EXPECT_EQ(info.bound_abs, 0);
+  EXPECT_LE(info.bound_pwrel, 0.01);
+  EXPECT_GT(info.max_pwrel_error, 0);
+  EXPECT_LE(info.max_pwrel_error, info.bound_pwrel);
+  firn_comparison comparison;
+  firn_comparison_init(&comparison);
+  EXPECT_EQ(firn_verify(context_, &array_, stream.data(), stream.size(), &comparison), FIRN_OK);
+  EXPECT_LE(comparison.max_pwrel_error, info.bound_pwrel);
+  EXPECT_GT(comparison.max_pwrel_error, 0);
+}
+
 TEST_F(CApi, MakesTheStreamsOfTheCppInterface) {
   Options options;
   options.bound = Bound::abs(1e-2);
@@ -92,7 +113,8 @@ TEST_F(CApi, ChoosesBooks) {
   }
   options_.books = 4;
   size_t size = 0;
-  EXPECT_EQ(firn_compress_into(context_, &array_, &options_, nullptr, 0, &size),
+  std::uint8_t room[1];
+  EXPECT_EQ(firn_compress_into(context_, &array_, &options_, room, sizeof room, &size),
             FIRN_INVALID_ARGUMENT);
   expect_message("book");
 }

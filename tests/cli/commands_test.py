@@ -40,6 +40,24 @@ class CompressAndDecompress(CliTest):
                     self.succeeds("decompress", "--force", "u.firn", "back")
                     self.assert_within(read_array(self.path("back"), code), values, 1e-4)
 
+    def test_a_preview_has_every_second_value_and_says_what_was_read(self):
+        name, _ = self.write_field((7, 33, 31))
+        for pipeline, whole in (("interp", 0), ("causal", 1)):
+            with self.subTest(pipeline=pipeline):
+                self.succeeds("compress", "--abs", "1e-3", "--pipeline", pipeline, "--force", name,
+                              "u.firn")
+                self.succeeds("decompress", "--force", "u.firn", "back")
+                full = read_array(self.path("back"))
+                report = self.succeeds("decompress", "--preview", "2", "--force", "--json",
+                                       "u.firn", "small").json
+                self.assertEqual(report["dims"], [4, 17, 16])
+                self.assertEqual(report["chunks_decoded_whole"], whole)
+                self.assertEqual(list(read_array(self.path("small"))),
+                                 [full[(z * 33 + y) * 31 + x] for z in range(0, 7, 2)
+                                  for y in range(0, 33, 2) for x in range(0, 31, 2)])
+        text = self.succeeds("decompress", "--preview", "4", "--force", "u.firn", "small").stdout
+        self.assertIn("decoded whole", text.decode())
+
     def test_options_stand_before_or_after_the_files(self):
         name, _ = self.write_field()
         self.succeeds("compress", "--abs", "1e-3", name, "a.firn")
@@ -381,6 +399,9 @@ class HelpAndMisuse(CliTest):
             (("compress", "--abs", "1", "--chunk", "8x8", name, "a"), "rank 2"),
             (("compress", "--abs", "1", "--chunk", "0x8x8", name, "a"), "0"),
             (("decompress", "--salvage", "--region", ":,:,:", name, "a"), "whole field"),
+            (("decompress", "--preview", "2", "--region", ":,:,:", name, "a"), "whole field"),
+            (("decompress", "--preview", "1", name, "a"), "--preview"),
+            (("compress", "--abs", "1", "--tune", "speed", name, "a"), "--tune"),
             (("bench",), "INPUT is required"),
             (("bench", "--repeat", "0", name), "--repeat"),
         ):

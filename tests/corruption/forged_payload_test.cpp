@@ -24,8 +24,10 @@ bool decode_guarded(const std::vector<std::uint8_t>& stream, const Shape& shape)
   const MutableArrayView out{memory.data() + kGuard, test::kTypeOf<T>, shape, {}};
   const Status status = decompressor.decompress(stream, out, test::threads(1));
   if (!status.ok()) {
+    // A record that poses as a book leaves its chunk without one.
     EXPECT_TRUE(status.error().code == ErrorCode::corrupt ||
-                status.error().code == ErrorCode::unsupported)
+                status.error().code == ErrorCode::unsupported ||
+                status.error().code == ErrorCode::truncated)
         << status.error().message;
   }
   EXPECT_TRUE(decompressor.salvage(stream, out, test::threads(1)).ok());

@@ -68,7 +68,7 @@ inline std::vector<GoldenCase> golden_cases() {
   for (const Named& named :
        {Named{P::shuffle, "shuffle"}, Named{P::lorenzo, "lorenzo"},
         Named{P::blockpack, "blockpack"}, Named{P::ceresz, "ceresz"}, Named{P::ceresz4, "ceresz4"},
-        Named{P::contexts, "contexts"}, Named{P::interp, "interp"}}) {
+        Named{P::contexts, "contexts"}, Named{P::interp, "interp"}, Named{P::causal, "causal"}}) {
     const std::string name = named.name;
     const bool lossless = named.pipeline == P::shuffle;
     const Bound coarse = lossless ? Bound::lossless() : loose;

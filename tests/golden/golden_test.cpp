@@ -97,6 +97,7 @@ TEST(Golden, EveryPipelineIsAmongThem) {
   for (int id = 1; id < 256; ++id) {
     const auto pipeline = static_cast<Pipeline>(id);
     if (std::string(name_of(pipeline)) == "unknown") continue;
+    if (pipeline == Pipeline::fre_round) continue;  // in streams it is `fre`
     EXPECT_GT(seen[pipeline], 0) << name_of(pipeline);
   }
 }

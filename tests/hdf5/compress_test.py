@@ -313,6 +313,19 @@ class CompressTest(support.Hdf5Test):
         with h5py.File(self.path("out.h5")) as file:
             self.assert_identical(file["u"][...], data)
 
+    def test_errors_relative_to_each_value(self):
+        data = support.smooth_field((100, 100)) * np.logspace(-9, 9, 100, dtype="f4")
+        with h5py.File(self.path("in.h5"), "w") as file:
+            file["u"] = data
+        entry = self.compress("in.h5", "out.h5", "--pwrel", "1e-3")["datasets"][0]
+        with h5py.File(self.path("out.h5")) as file:
+            self.assert_filtered(file["u"])
+            error = (np.abs(file["u"][...].astype("f8") - data) / np.abs(data)).max()
+        self.assertGreater(error, 1e-4)
+        self.assertLessEqual(error, 1e-3)
+        self.assertGreaterEqual(entry["max_pwrel_error"] * (1 + 1e-6), error)
+        self.assertEqual(entry["bound_pwrel"], 1e-3)
+
     def test_psnr_is_met(self):
         data = support.smooth_field((100, 100))
         with h5py.File(self.path("in.h5"), "w") as file:

@@ -5,7 +5,7 @@ import sys
 import textwrap
 
 import hdf5_support as support
-from hdf5_support import ABS, BALANCED, FAST, LOSSLESS, PSNR, REL, SMALL, h5py, np
+from hdf5_support import ABS, BALANCED, FAST, LOSSLESS, PSNR, PWREL, REL, SMALL, h5py, np
 
 from h5py import h5d, h5p, h5s, h5t
 
@@ -62,6 +62,20 @@ class FilterTest(support.Hdf5Test):
                         self.assertGreaterEqual(20 * np.log10(span) - 10 * np.log10(error), 60)
                     if kind == LOSSLESS:
                         self.assert_identical(decoded, data)
+
+    def test_errors_relative_to_each_value(self):
+        data = support.smooth_field((64, 64)) * np.logspace(-20, 20, 64, dtype="f4")
+        data[5, ::3] = 0
+        for preset in (FAST, BALANCED, SMALL):
+            with self.subTest(preset=preset):
+                with h5py.File(self.path("f.h5"), "w") as file:
+                    file.create_dataset("u", data=data, chunks=(16, 64),
+                                        **support.with_firn(PWREL, 1e-3, preset))
+                with h5py.File(self.path("f.h5")) as file:
+                    self.assert_filtered(file["u"])
+                    error = np.abs(file["u"][...].astype("f8") - data)
+                self.assertTrue((error <= 1e-3 * np.abs(data.astype("f8"))).all())
+                self.assertGreater(error.max(), 0)
 
     def test_lossless_needs_no_value(self):
         self.round_trip(support.smooth_field((50,)), bound=0.0, chunks=(50,),

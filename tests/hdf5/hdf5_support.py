@@ -21,7 +21,7 @@ import h5py  # noqa: E402
 import numpy as np  # noqa: E402
 
 FILTER_ID = 478
-LOSSLESS, ABS, REL, PSNR = range(4)
+LOSSLESS, ABS, REL, PSNR, PWREL = range(5)
 FAST, BALANCED, SMALL = range(3)
 INCLUDE_FLAGS = [f"-I{REPOSITORY}/hdf5/include", f"-I{REPOSITORY}/include"]
 

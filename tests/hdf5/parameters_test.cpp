@@ -40,6 +40,7 @@ TEST(Parameters, AUsersFormReturns) {
   for (const FilterRequest& request :
        {FilterRequest{Bound::abs(1e-3), Preset::fast, Pipeline::automatic, {}},
         FilterRequest{Bound::rel(1e-300), Preset::balanced, Pipeline::lorenzo, {}},
+        FilterRequest{Bound::pwrel(1e-3), Preset::balanced, Pipeline::automatic, {}},
         FilterRequest{Bound::psnr(70), Preset::small, Pipeline::automatic, -9999.0},
         FilterRequest{Bound::lossless(), Preset::balanced, Pipeline::automatic, 1e20}}) {
     const Result<FilterParameters> parsed = parse_parameters(user_parameters(request));

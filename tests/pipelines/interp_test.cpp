@@ -18,8 +18,8 @@ TYPED_TEST_SUITE(Interp, ValueTypes);
 
 TYPED_TEST(Interp, KeepsTheBoundWithAnyAxesFrozen) {
   using T = TypeParam;
-  for (const Shape& shape :
-       {Shape{1}, Shape{2}, Shape{77}, Shape{9, 70}, Shape{6, 11, 37}, Shape{3, 4, 9, 21}}) {
+  for (const Shape& shape : {Shape{1}, Shape{2}, Shape{77}, Shape{9, 70}, Shape{6, 11, 37},
+                             Shape{21, 22, 30}, Shape{3, 4, 9, 21}}) {
     auto values = test::make_field<T>(shape, test::Kind::noisy);
     test::sprinkle_specials(values, 3, 7);
     const auto strides = contiguous_strides(shape);
@@ -28,12 +28,14 @@ TYPED_TEST(Interp, KeepsTheBoundWithAnyAxesFrozen) {
     parameters.bound_abs = 0.25;
     parameters.margin = 10;
     for (unsigned frozen = 0; frozen < (1u << shape.rank); ++frozen) {
+      const int fineness = static_cast<int>(frozen % (kMaxFineness + 1));
       std::vector<std::uint8_t> first;
       for (const simd::Target target : simd::available_targets()) {
         Workspace workspace(0, target);
         std::vector<std::uint8_t> payload(interp_capacity(values.size(), sizeof(T)));
         Encoded encoded;
-        if (!encode_interp(chunk, parameters, frozen, workspace, payload.data(), &encoded)) {
+        if (!encode_interp(chunk, parameters, frozen, fineness, workspace, payload.data(),
+                           &encoded)) {
           EXPECT_LT(values.size(), 100u) << "only tiny chunks are mostly specials";
           continue;
         }
@@ -49,6 +51,55 @@ TYPED_TEST(Interp, KeepsTheBoundWithAnyAxesFrozen) {
           } else {
             ASSERT_EQ(test::bits_of(decoded[i]), test::bits_of(values[i])) << i;
           }
+        }
+      }
+    }
+  }
+}
+
+// Every factor-th value, exact ones among them, is what decoding everything gives there; and the
+// beginning of the payload is enough.
+TYPED_TEST(Interp, PreviewsFromTheBeginningOfAPayload) {
+  using T = TypeParam;
+  for (const Shape& shape : {Shape{3000}, Shape{50, 70}, Shape{21, 22, 30}, Shape{3, 4, 9, 21}}) {
+    auto values = test::make_field<T>(shape, test::Kind::noisy);
+    test::sprinkle_specials(values, 3, 7);
+    const auto strides = contiguous_strides(shape);
+    const Box<const T> chunk(values.data(), strides, Region{{}, shape});
+    Parameters parameters;
+    parameters.bound_abs = 0x1p-10;  // so fine that the last level has most of the bits
+    parameters.margin = 10;
+    Workspace workspace(0);
+    for (const unsigned frozen : {0u, 1u}) {
+      std::vector<std::uint8_t> payload(interp_capacity(values.size(), sizeof(T)));
+      Encoded encoded;
+      ASSERT_TRUE(encode_interp(chunk, parameters, frozen, 1, workspace, payload.data(), &encoded));
+      payload.resize(encoded.size);
+      std::vector<T> decoded(values.size());
+      ASSERT_TRUE(decode_interp(std::span<const std::uint8_t>(payload), parameters,
+                                Box<T>(decoded.data(), strides, Region{{}, shape}), workspace));
+      // What lies behind the coarse levels must not matter (along a frozen axis nothing is coarse).
+      if (frozen == 0) {
+        for (std::size_t i = payload.size() - payload.size() / 8; i < payload.size(); ++i) {
+          payload[i] = 0xAA;
+        }
+      }
+      for (const std::size_t factor : {2u, 4u, 64u}) {
+        Shape small = shape;
+        for (int k = 0; k < shape.rank; ++k) {
+          small.extents[k] = (shape.extents[k] + factor - 1) / factor;
+        }
+        std::vector<T> preview(static_cast<std::size_t>(small.count()));
+        ASSERT_TRUE(preview_interp(
+            std::span<const std::uint8_t>(payload), parameters, shape.rank, chunk.extents(), factor,
+            Box<T>(preview.data(), contiguous_strides(small), Region{{}, small}), workspace));
+        for (std::size_t i = 0; i < preview.size(); ++i) {
+          std::size_t rest = i, at = 0;
+          for (int k = shape.rank; k-- > 0;) {
+            at += rest % small.extents[k] * factor * static_cast<std::size_t>(strides[k]);
+            rest /= small.extents[k];
+          }
+          ASSERT_EQ(test::bits_of(preview[i]), test::bits_of(decoded[at])) << i;
         }
       }
     }

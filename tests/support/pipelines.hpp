@@ -21,6 +21,7 @@ inline std::vector<Pipeline> chosen_pipelines() {
 // Those that take a point-wise relative bound.
 inline std::vector<Pipeline> pointwise_pipelines() {
   std::vector<Pipeline> list = chosen_pipelines();
+  std::erase(list, Pipeline::causal);  // absolute bounds only
   list.push_back(Pipeline::fre);
   list.push_back(Pipeline::fre_round);
   return list;

@@ -30,7 +30,8 @@ struct DirectWriteReport {
   std::uint64_t chunk_count = 0;
   std::uint64_t original_bytes = 0;  // of the box, without the padding of chunks at the far ends
   std::uint64_t compressed_bytes = 0;
-  double max_abs_error = 0;
+  double max_abs_error = 0;    // 0 for pwrel
+  double max_pwrel_error = 0;  // relative to each value; 0 for other kinds of bound
 };
 
 // `values` holds the box in row-major order, in this machine's byte order and the dataset's own

@@ -35,6 +35,11 @@ static inline firn_hdf5_bound firn_hdf5_abs(double error) {
   firn_hdf5_bound bound = {FIRN_ABS, error};
   return bound;
 }
+/* A fraction of each value's own magnitude; zeros stay zeros. */
+static inline firn_hdf5_bound firn_hdf5_pwrel(double fraction) {
+  firn_hdf5_bound bound = {FIRN_PWREL, fraction};
+  return bound;
+}
 /* A fraction of the value range of EACH HDF5 CHUNK BY ITSELF, since a filter sees nothing else:
  * prefer firn_hdf5_abs with a fraction of the range that you know the data have. */
 static inline firn_hdf5_bound firn_hdf5_rel_of_chunk(double fraction) {

@@ -1,0 +1,19 @@
+// Pipeline `causal`: every point is predicted from points decoded before it by weights that were
+// fitted to the chunk, in a wavefront of 32 rows. Payload: docs/format.md, "causal".
+#pragma once
+
+#include "pipelines/pipeline.hpp"
+
+namespace firn::pipelines {
+
+// False when the chunk is better stored losslessly.
+template <class T>
+bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+                   std::uint8_t* out, Encoded* encoded);
+template <class T>
+bool decode_causal(std::span<const std::uint8_t> payload, const Parameters& parameters,
+                   const Box<T>& chunk, Workspace& workspace);
+std::size_t causal_capacity(std::size_t count, std::size_t value_bytes);
+std::string describe_causal(std::span<const std::uint8_t> payload, int rank);
+
+}  // namespace firn::pipelines

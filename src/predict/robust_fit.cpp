@@ -1,0 +1,196 @@
+#include "predict/robust_fit.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace firn::predict {
+namespace {
+
+using Matrix = std::array<std::array<double, kMaxFitWeights>, kMaxFitWeights>;
+using Vector = std::array<double, kMaxFitWeights>;
+
+// Solves the symmetric positive system in place by L D L^T. False when it is singular.
+bool solve(Matrix& a, Vector& b, int n) {
+  for (int j = 0; j < n; ++j) {
+    double d = a[j][j];
+    for (int k = 0; k < j; ++k) d -= a[j][k] * a[j][k] * a[k][k];
+    if (!(d > 0)) return false;
+    a[j][j] = d;
+    for (int i = j + 1; i < n; ++i) {
+      double s = a[i][j];
+      for (int k = 0; k < j; ++k) s -= a[i][k] * a[j][k] * a[k][k];
+      a[i][j] = s / d;
+    }
+  }
+  for (int i = 0; i < n; ++i) {
+    for (int k = 0; k < i; ++k) b[i] -= a[i][k] * b[k];
+  }
+  for (int i = 0; i < n; ++i) b[i] /= a[i][i];
+  for (int i = n - 1; i >= 0; --i) {
+    for (int k = i + 1; k < n; ++k) b[i] -= a[k][i] * b[k];
+  }
+  return true;
+}
+
+}  // namespace
+
+float rough_bits(float residual) {
+  const float size = 1 + 2 * std::fabs(residual);
+  const auto bits = std::bit_cast<std::uint32_t>(size);
+  return static_cast<float>(bits - 0x3F800000u) * 0x1p-23f;
+}
+
+void ScaleFit::add(const Sample& sample, float target) {
+  if (count_ == kMost) return;
+  samples_[count_] = sample;
+  targets_[count_++] = target;
+}
+
+std::array<std::uint8_t, ScaleFit::kFeatures> ScaleFit::fit(
+    const std::array<std::uint8_t, kFeatures>& start) const {
+  std::array<double, kFeatures> w{};
+  for (std::size_t q = 0; q < kFeatures; ++q) w[q] = start[q];
+  for (int iteration = 0; iteration < 6; ++iteration) {
+    std::array<std::array<double, kFeatures>, kFeatures> a{};
+    std::array<double, kFeatures> b{};
+    for (std::size_t j = 0; j < count_; ++j) {
+      double s = 0.02;
+      for (std::size_t q = 0; q < kFeatures; ++q) s += w[q] * samples_[j][q];
+      // Targets are clipped, so that rare large ones do not own the fit.
+      const double target = targets_[j];
+      const double t = iteration == 0 ? target : std::min(target, 5 * s + 0.5);
+      const double d = iteration == 0 ? s + t + 0.1 : s + 0.05;
+      const double g = 1 / (d * d);
+      for (std::size_t q = 0; q < kFeatures; ++q) {
+        b[q] += g * samples_[j][q] * t;
+        for (std::size_t r = 0; r < kFeatures; ++r) a[q][r] += g * samples_[j][q] * samples_[j][r];
+      }
+    }
+    for (int sweep = 0; sweep < 50; ++sweep) {
+      for (std::size_t q = 0; q < kFeatures; ++q) {
+        if (!(a[q][q] > 0)) continue;
+        double v = b[q];
+        for (std::size_t r = 0; r < kFeatures; ++r) {
+          if (r != q) v -= a[q][r] * w[r];
+        }
+        w[q] = std::max(0.0, v / a[q][q]);
+      }
+    }
+  }
+  std::array<std::uint8_t, kFeatures> rounded{};
+  for (std::size_t q = 0; q < kFeatures; ++q) {
+    rounded[q] = static_cast<std::uint8_t>(std::nearbyint(std::min(w[q], 255.0)));
+  }
+  rounded[kFeatures - 1] = std::max<std::uint8_t>(rounded[kFeatures - 1], 1);
+  return rounded;
+}
+
+void RobustFit::reset(std::size_t samples, int weights) {
+  weights_ = weights;
+  count_ = 0;
+  features_.reserve((samples + 1) * static_cast<std::size_t>(weights));
+  targets_.reserve(samples);
+  activities_.reserve(samples);
+  importance_.reserve(samples);
+}
+
+void RobustFit::add(float target, float activity) {
+  targets_.data()[count_] = target;
+  activities_.data()[count_] = activity * activity + 0.25f;
+  ++count_;
+}
+
+float RobustFit::cost_of(const float* weights) const {
+  double cost = 0;
+  const float* f = features_.data();
+  for (std::size_t j = 0; j < count_; ++j, f += weights_) {
+    float prediction = 0;
+    for (int g = 0; g < weights_; ++g) prediction += weights[g] * f[g];
+    cost += rough_bits(targets_.data()[j] - prediction);
+  }
+  return static_cast<float>(cost / static_cast<double>(count_));
+}
+
+RobustFit::Outcome RobustFit::fit(int iterations) {
+  Outcome best;
+  const int n = weights_;
+  if (count_ < static_cast<std::size_t>(2 * n)) return best;
+  std::array<float, kMaxFitWeights> weights{};
+  best.base_cost = best.cost = cost_of(weights.data());
+  float* importance = importance_.data();
+  const float* targets = targets_.data();
+  const float* activities = activities_.data();
+  for (std::size_t j = 0; j < count_; ++j) importance[j] = 1 / activities[j];
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    Matrix a{};
+    Vector b{};
+    double total = 0;
+    const float* f = features_.data();
+    Vector row{};
+    for (std::size_t j = 0; j < count_; ++j, f += n) {
+      const double w = importance[j];
+      total += w;
+      for (int c = 0; c < n; ++c) row[c] = f[c];
+      const double weighted_target = w * targets[j];
+      for (int r = 0; r < n; ++r) {
+        const double scaled = w * row[r];
+        b[r] += row[r] * weighted_target;
+        double* sums = a[r].data();
+        // In fours, so that it is vectorised; what lies above the diagonal is not used.
+        for (int c = 0; c <= r; c += 4) {
+          for (int k = 0; k < 4; ++k) sums[c + k] += scaled * row[c + k];
+        }
+      }
+    }
+    double trace = 0;
+    for (int r = 0; r < n; ++r) trace += a[r][r];
+    if (!(trace > 0) || !std::isfinite(trace)) break;
+    for (int r = 0; r < n; ++r) a[r][r] += 1e-10 * trace / n + 1e-3 * total;
+    if (!solve(a, b, n)) break;
+    for (int g = 0; g < n; ++g) {
+      b[g] = std::min(std::max(b[g], -16.0), 16.0);
+      weights[g] = static_cast<float>(b[g]);
+    }
+    // Half what a point missed itself, half what its activity promised, scaled to this fit.
+    double kappa = 0;
+    f = features_.data();
+    double energy = 0;
+    for (std::size_t j = 0; j < count_; ++j, f += n) {
+      float prediction = 0, square = 0;
+      for (int g = 0; g < n; ++g) {
+        prediction += weights[g] * f[g];
+        square += f[g] * f[g];
+      }
+      const float residual = targets[j] - prediction;
+      const float missed = residual * residual;
+      kappa += std::min(missed / activities[j], 9.0f);
+      energy += static_cast<double>(square) * importance[j];
+      importance[j] = missed;
+    }
+    kappa = std::max(kappa / static_cast<double>(count_), 1e-6);
+    for (std::size_t j = 0; j < count_; ++j) {
+      importance[j] =
+          1 / (0.5f * importance[j] + 0.5f * static_cast<float>(kappa) * activities[j] + 0.1f);
+    }
+    // So fine that rounding the weights adds about a hundredth of the local variance.
+    int shift = 6;
+    const double wanted = energy / (static_cast<double>(count_) * 0.12);
+    while (shift < 20 && static_cast<double>(std::uint64_t{1} << (2 * shift)) < wanted) ++shift;
+    std::array<std::int32_t, kMaxFitWeights> rounded{};
+    for (int g = 0; g < n; ++g) {
+      rounded[g] = static_cast<std::int32_t>(std::nearbyint(b[g] * (1 << shift)));
+      weights[g] = static_cast<float>(rounded[g]) / static_cast<float>(1 << shift);
+    }
+    const float cost = cost_of(weights.data());
+    if (cost < best.cost) {
+      best.found = true;
+      best.cost = cost;
+      best.shift = shift;
+      best.weights = rounded;
+    }
+  }
+  return best;
+}
+
+}  // namespace firn::predict
