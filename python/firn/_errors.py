@@ -22,6 +22,7 @@ class ErrorCode(enum.IntEnum):
     OUT_OF_MEMORY = 8
     BOUND_EXCEEDED = 9
     CANCELLED = 10
+    IO_ERROR = 11
 
 
 class Error(Exception):
@@ -96,6 +97,12 @@ class Cancelled(Error):
     """The caller asked to stop."""
 
     code = ErrorCode.CANCELLED
+
+
+class IoError(Error, OSError):
+    """A file cannot be opened, read or written."""
+
+    code = ErrorCode.IO_ERROR
 
 
 _BY_CODE = {int(kind.code): kind for kind in Error.__subclasses__()}
