@@ -259,13 +259,18 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
   workspace.runner_up = {};
   if (!done) return false;
   if (parameters.tune_psnr || (!parameters.thorough && trial > kWeakTrialBytes)) return true;
-  Encoded second;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
-  if (encode_with(list[1], chunk, parameters, workspace, other, &second) &&
-      second.size < encoded->size) {
-    std::memcpy(out, other, second.size);
-    *encoded = second;
+  // A thorough search does not trust a trial of a few kilobytes at all.
+  const std::size_t tried =
+      parameters.thorough && trial <= 8 * kWeakTrialBytes ? count : std::size_t{2};
+  for (std::size_t i = 1; i < tried; ++i) {
+    Encoded next;
+    if (encode_with(list[i], chunk, parameters, workspace, other, &next) &&
+        next.size < encoded->size) {
+      std::memcpy(out, other, next.size);
+      *encoded = next;
+    }
   }
   return true;
 }
