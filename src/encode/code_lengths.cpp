@@ -166,7 +166,7 @@ void sort_by_count(std::uint64_t* keys, std::size_t count, std::uint64_t* spare)
   for (std::size_t i = 0; i < count; ++i) all |= keys[i];
   std::uint64_t* from = keys;
   std::uint64_t* to = spare;
-  for (int bit = 32; all >> bit != 0 && bit < 64; bit += 8) {
+  for (int bit = 32; bit < 64 && all >> bit != 0; bit += 8) {
     std::array<std::uint32_t, 257> begin{};
     for (std::size_t i = 0; i < count; ++i) ++begin[(from[i] >> bit & 255) + 1];
     for (std::size_t digit = 0; digit < 256; ++digit) begin[digit + 1] += begin[digit];
