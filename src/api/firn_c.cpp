@@ -128,6 +128,22 @@ firn_status guarded(firn_context* context, Body body) {
   }
 }
 
+template <class Make>
+firn_status make_writer(firn_context* context, const firn_options* options, firn_writer** writer,
+                        const Make& make) {
+  return guarded(context, [&] {
+    if (writer == nullptr) return bad_argument(context, "writer is NULL");
+    *writer = nullptr;
+    firn::Execution execution;
+    const auto wanted = options_of(options, &execution.threads);
+    if (!wanted) return fail(context, wanted.error());
+    auto made = make(*wanted, execution);
+    if (!made) return fail(context, made.error());
+    *writer = new firn_writer{std::move(*made)};
+    return FIRN_OK;
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -318,21 +334,6 @@ firn_status firn_verify(firn_context* context, const firn_array* original, const
     return fail(context, firn::ErrorCode::bound_exceeded,
                 std::to_string(found->violations) + " values break the bound, the first at index " +
                     std::to_string(found->first_violation));
-  });
-}
-
-static firn_status make_writer(firn_context* context, const firn_options* options,
-                               firn_writer** writer, const auto& make) {
-  return guarded(context, [&] {
-    if (writer == nullptr) return bad_argument(context, "writer is NULL");
-    *writer = nullptr;
-    firn::Execution execution;
-    const auto wanted = options_of(options, &execution.threads);
-    if (!wanted) return fail(context, wanted.error());
-    auto made = make(*wanted, execution);
-    if (!made) return fail(context, made.error());
-    *writer = new firn_writer{std::move(*made)};
-    return FIRN_OK;
   });
 }
 
