@@ -152,8 +152,9 @@ struct DecompressCommand {
     constexpr std::size_t kMostLines = 20;
     const std::size_t lines = std::min(damages.size(), kMostLines);
     for (std::size_t i = 0; i < lines; ++i) {
-      fmt::print(stderr, "firn: {}: missing: values {}: {}\n", name, to_text(damages[i].region),
-                 damages[i].error.message);
+      const firn::Region& lost = damages[i].region;
+      const std::string place = lost.shape.count() == 0 ? "" : " values " + to_text(lost) + ":";
+      fmt::print(stderr, "firn: {}: missing:{} {}\n", name, place, damages[i].error.message);
     }
     if (lines < damages.size()) {
       fmt::print(stderr, "firn: {}: and {} more chunks{}\n", name, damages.size() - lines,

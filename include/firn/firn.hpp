@@ -277,7 +277,8 @@ struct Region {
   Shape shape;
 };
 
-// One chunk that could not be decoded.
+// One chunk that could not be decoded; or, where a series of streams is cut off, an empty region
+// behind its last whole part.
 struct Damage {
   std::uint64_t chunk = 0;
   Region region;  // whose values were set to NaN

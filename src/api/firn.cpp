@@ -191,11 +191,7 @@ struct Decompressor::State {
     if (const Status status = reader.open(bytes); !status) return status;
     const Shape& shape = reader.shape();
     // A region may lie in what is there; all of the array is more than that.
-    if (!reader.whole() && region == nullptr && damages == nullptr) {
-      return Error{ErrorCode::truncated, "the series is cut off behind " +
-                                             std::to_string(reader.part_count()) +
-                                             " whole parts, which hold " + text_of(shape)};
-    }
+    if (!reader.whole() && region == nullptr && damages == nullptr) return reader.cut_off();
     Region wanted;
     wanted.shape = shape;
     if (region != nullptr) {

@@ -35,6 +35,13 @@ Status Reader::open(std::span<const std::uint8_t> bytes) {
   return check_shapes(header_.type, header_.shape, header_.shape, ~std::uint64_t{0});
 }
 
+Error Reader::cut_off() const {
+  return {ErrorCode::truncated, "the series is cut off behind " + std::to_string(part_count()) +
+                                    " whole parts, which hold " +
+                                    std::to_string(header_.shape.extents[0]) +
+                                    " along the slowest axis"};
+}
+
 Status Reader::open_part(const container::Part& part) {
   const std::size_t number = static_cast<std::size_t>(&part - series_.parts.data());
   const auto named = [&](ErrorCode code, const std::string& message) {
@@ -115,6 +122,12 @@ Status Reader::decompress(const Region& region, const MutableArrayView& out,
     }
     chunks += stream_.grid.count();
     done += wanted.shape.count() * value_bytes;
+  }
+  if (damages != nullptr && series_.ragged) {
+    Region lost = region;
+    lost.origin[0] = header_.shape.extents[0];
+    lost.shape.extents[0] = 0;
+    damages->push_back({chunks, lost, cut_off()});
   }
   return std::monostate{};
 }

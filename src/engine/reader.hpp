@@ -21,6 +21,7 @@ class Reader {
   std::uint64_t part_count() const { return series_.parts.empty() ? 1 : series_.parts.size(); }
   // False: behind the last whole part lie bytes of another, or something else.
   bool whole() const { return !series_.ragged; }
+  Error cut_off() const;
   std::uint64_t end() const { return series_.parts.empty() ? bytes_.size() : series_.end; }
 
   // visit(stream, offset in the bytes, first index along the slowest axis) for each part; stops
@@ -28,7 +29,8 @@ class Reader {
   Status for_each_part(
       const std::function<Status(const OpenStream&, std::uint64_t, std::uint64_t)>& visit);
 
-  // As engine::decompress, over the parts that touch the region.
+  // As engine::decompress, over the parts that touch the region. Where the series is cut off nobody
+  // knows how much followed: a damage without values at the end says so.
   Status decompress(const Region& region, const MutableArrayView& out, const Execution& execution,
                     pipelines::Workers& workers, std::vector<Damage>* damages);
 

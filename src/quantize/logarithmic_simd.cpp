@@ -150,7 +150,7 @@ struct Mapper<double> {
 
 // Whether a magnitude holds the bound; the relative error where it does, 0 elsewhere.
 template <class D, class V = hn::Vec<D> >
-HWY_INLINE hn::Mask<D> within(D d, V magnitude, V decoded, V bound, V* error) {
+HWY_INLINE hn::Mask<D> within(D, V magnitude, V decoded, V bound, V* error) {
   const auto difference = hn::Abs(hn::Sub(decoded, magnitude));
   const auto good = hn::Lt(difference, hn::Mul(bound, magnitude));
   *error = hn::IfThenElseZero(good, hn::Div(difference, magnitude));

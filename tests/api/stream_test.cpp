@@ -199,6 +199,9 @@ TEST(Series, CutAnywhereStillGivesItsWholeParts) {
     // All of it is not there, unless only the directory is missing.
     std::vector<float> all(info->shape.count());
     EXPECT_EQ(decompress(cut, test::view_of(all, info->shape)).ok(), info->complete);
+    const auto damages = Decompressor().salvage(cut, test::view_of(all, info->shape));
+    ASSERT_TRUE(damages.ok()) << damages.error().message;
+    EXPECT_EQ(damages->empty(), info->complete);
   }
 }
 
