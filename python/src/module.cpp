@@ -117,6 +117,7 @@ nb::object compress(nb::handle array, const firn::Options& options, int threads)
   nb::object holder = nb::steal(bytes);
   const std::span<std::uint8_t> out(reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes)),
                                     static_cast<std::size_t>(room));
+  prefer_huge_pages(out);
   firn::Result<std::size_t> size = std::size_t{0};
   {
     const nb::gil_scoped_release released;
