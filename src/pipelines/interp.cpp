@@ -398,36 +398,40 @@ class Refinement {
     return base;
   }
 
+  // A row of the grid that the classes of the level make up; its magnitudes unless null.
+  void join_row(std::size_t a, std::size_t b, std::size_t c, T* points,
+                std::uint8_t* magnitudes) const {
+    unsigned odd = 0;
+    std::array<std::size_t, 3> at{a, b, c};
+    for (std::size_t k = 0; k < 3; ++k) {
+      if (geometry_.frozen >> k & 1) continue;
+      odd |= static_cast<unsigned>(at[k] & 1) << k;
+      at[k] >>= 1;
+    }
+    const Class<T>& even = classes_[odd];
+    const Class<T>& other = classes_[odd | 8];
+    const std::size_t first = even.row(at[0], at[1], at[2]);
+    const std::size_t second = other.row(at[0], at[1], at[2]);
+    const std::size_t length = even.extents[3] + other.extents[3];
+    if (other.extents[3] == 0) {
+      std::memcpy(points, even.points + first, length * sizeof(T));
+      if (magnitudes != nullptr) std::memcpy(magnitudes, even.magnitudes + first, length);
+      return;
+    }
+    interleave(even.points + first, other.points + second, length, points);
+    if (magnitudes == nullptr) return;
+    interleave(even.magnitudes + first, other.magnitudes + second, length, magnitudes);
+  }
+
   // Joins the classes of the level into the grid.
   void close_level() {
     Extents total{};
     for (std::size_t k = 0; k < kMaxRank; ++k) total[k] = geometry_.on_grid(k, spacing_);
-    const Class<T>* const classes = classes_.data();
-    const std::size_t row_length = total[3];
-    const bool spread = classes[8].extents[3] != 0;
+    std::size_t to = 0;
     for (std::size_t a = 0; a < total[0]; ++a) {
       for (std::size_t b = 0; b < total[1]; ++b) {
-        for (std::size_t c = 0; c < total[2]; ++c) {
-          unsigned odd = 0;
-          std::array<std::size_t, 3> at{a, b, c};
-          for (std::size_t k = 0; k < 3; ++k) {
-            if (geometry_.frozen >> k & 1) continue;
-            odd |= static_cast<unsigned>(at[k] & 1) << k;
-            at[k] >>= 1;
-          }
-          const Class<T>& even = classes[odd];
-          const std::size_t from = even.row(at[0], at[1], at[2]);
-          const std::size_t to = ((a * total[1] + b) * total[2] + c) * row_length;
-          if (!spread) {
-            std::memcpy(next_points_ + to, even.points + from, row_length * sizeof(T));
-            std::memcpy(next_magnitudes_ + to, even.magnitudes + from, row_length);
-            continue;
-          }
-          const Class<T>& other = classes[odd | 8];
-          const std::size_t second = other.row(at[0], at[1], at[2]);
-          interleave(even.points + from, other.points + second, row_length, next_points_ + to);
-          interleave(even.magnitudes + from, other.magnitudes + second, row_length,
-                     next_magnitudes_ + to);
+        for (std::size_t c = 0; c < total[2]; ++c, to += total[3]) {
+          join_row(a, b, c, next_points_ + to, next_magnitudes_ + to);
         }
       }
     }
@@ -626,13 +630,46 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   writer.write<std::uint8_t>(
       static_cast<std::uint8_t>(frozen | static_cast<unsigned>(fineness) << 4));
   writer.write_bytes(bases);
-  writer.advance(workspace.rans_encoder.encode(codes, contexts, count, segments, workspace.target,
-                                               writer.here()));
+  writer.advance(parameters.trial
+                     ? workspace.rans_encoder.estimate(codes, contexts, count, workspace.target)
+                     : workspace.rans_encoder.encode(codes, contexts, count, segments,
+                                                     workspace.target, writer.here()));
   *encoded = {Pipeline::interp, writer.size(), coder.rounded_up(max_error)};
   return true;
 }
 
 namespace {
+
+// Joins the last level right where the values belong.
+template <class T>
+void write_level(const Refinement<T>& refinement, const Geometry& geometry, bool any_exact,
+                 const Box<T>& chunk, Workspace& workspace) {
+  // The chunk's rows are one or more of the grid's.
+  const std::size_t length = geometry.extents[3];
+  const std::int64_t stride = chunk.row_stride();
+  T* const joined = reinterpret_cast<T*>(workspace.wanted.reserve(length * sizeof(T)));
+  const std::uint8_t* exact = workspace.exact_bytes.data();
+  chunk.for_each_row([&](T* row, std::size_t offset) {
+    for (std::size_t begin = 0; begin < chunk.row_length(); begin += length) {
+      const std::size_t number = (offset + begin) / length;
+      const std::size_t plane = number / geometry.extents[2];
+      T* const values = stride == 1 ? row + begin : joined;
+      refinement.join_row(plane / geometry.extents[1], plane % geometry.extents[1],
+                          number % geometry.extents[2], values, nullptr);
+      if (any_exact) {
+        const std::size_t first = offset + begin;
+        workspace.exact_map.for_each(first, first + length, [&](std::size_t i) {
+          std::memcpy(&values[i - first], exact, sizeof(T));
+          exact += sizeof(T);
+        });
+      }
+      for (std::size_t i = 0; stride != 1 && i < length; ++i) {
+        row[static_cast<std::int64_t>(begin + i) * stride] = joined[i];
+      }
+    }
+    return true;
+  });
+}
 
 // What decode_levels leaves in the workspace: the grid of the last spacing, row after row.
 template <class T>
@@ -643,10 +680,11 @@ struct Levels {
 };
 
 // Decodes down to the spacing `stop`, a power of two. The segments of coarser points come first, so
-// the rest of the payload is not looked at unless `stop` is 1.
+// the rest of the payload is not looked at unless `stop` is 1. Given a chunk, writes the values of
+// spacing 1 there instead.
 template <class T>
 bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& parameters, int rank,
-                   const Extents& extents, std::size_t count, std::size_t stop,
+                   const Extents& extents, std::size_t count, std::size_t stop, const Box<T>* chunk,
                    Workspace& workspace, Levels<T>* levels) {
   ByteReader in(payload);
   PayloadHead head;
@@ -710,9 +748,19 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
       Base base;
       if (refinement.has_base(cls) && !unpack_base(bases[next_base++], odd, &base)) return false;
       const std::size_t length = cls.extents[3];
-      std::uint8_t* row_contexts = contexts;
+      // Points are decoded some rows at a time, whole groups of the coder, to stay in the caches.
+      constexpr std::size_t kBatch = 2048;
+      std::size_t restored = 0, predicted = 0;
+      bool whole = true;
+      const auto decode = [&](std::size_t points) {
+        whole = whole && workspace.rans_decoder.decode(contexts, points, codes);
+        if (!whole) return;
+        coder.restore(codes, points, cls.points + restored, cls.magnitudes + restored);
+        restored += points;
+      };
       refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
                                        std::size_t offset, std::size_t step) {
+        std::uint8_t* const row_contexts = contexts + (predicted - restored);
         refinement.predict_row(odd, base, a, b, c, level_set(s), row_contexts);
         if (any_exact) {
           T* points = cls.points + cls.row(a, b, c);
@@ -722,14 +770,26 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
             points[k] = finite_or_zero(points[k]);
           }
         }
-        row_contexts += length;
+        predicted += length;
+        const std::size_t ready = predicted - restored;
+        if (ready < kBatch || !whole) return;
+        decode(ready / encode::kRansGroup * encode::kRansGroup);
+        std::memmove(contexts, contexts + ready / encode::kRansGroup * encode::kRansGroup,
+                     ready % encode::kRansGroup);
       });
-      if (!workspace.rans_decoder.decode(contexts, cls.count, codes)) return false;
-      coder.restore(codes, cls.count, cls.points, cls.magnitudes);
+      decode(predicted - restored);
+      if (!whole) return false;
     }
-    refinement.close_level();
+    if (s > 1 || chunk == nullptr) {
+      refinement.close_level();
+    } else {
+      write_level(refinement, geometry, any_exact, *chunk, workspace);
+    }
   }
   levels->grid = refinement.grid();
+  if (chunk != nullptr && geometry.levels == 0) {
+    write_values<T>(levels->grid, any_exact, *chunk, workspace);
+  }
   return stop > 1 || workspace.rans_decoder.finish();
 }
 
@@ -739,12 +799,8 @@ template <class T>
 bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace) {
   Levels<T> levels;
-  if (!decode_levels(payload, parameters, chunk.rank(), chunk.extents(), chunk.count(), 1,
-                     workspace, &levels)) {
-    return false;
-  }
-  write_values<T>(levels.grid, levels.any_exact, chunk, workspace);
-  return true;
+  return decode_levels(payload, parameters, chunk.rank(), chunk.extents(), chunk.count(), 1, &chunk,
+                       workspace, &levels);
 }
 
 template <class T>
@@ -754,7 +810,8 @@ bool preview_interp(std::span<const std::uint8_t> payload, const Parameters& par
   std::size_t count = 1;
   for (int k = 0; k < rank; ++k) count *= extents[static_cast<std::size_t>(k)];
   Levels<T> levels;
-  if (!decode_levels(payload, parameters, rank, extents, count, factor, workspace, &levels)) {
+  if (!decode_levels<T>(payload, parameters, rank, extents, count, factor, nullptr, workspace,
+                        &levels)) {
     return false;
   }
   // Along frozen axes the grid has every point.
