@@ -318,7 +318,7 @@ constexpr int kSampleBins = kWidths + 4;
 template <class Q>
 void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
                    std::uint32_t* histogram, ContextShifts& shifts) {
-  constexpr std::size_t kSampleGroups = 128;
+  constexpr std::size_t kSampleGroups = 256;
   const std::size_t step = std::max<std::size_t>(1, count / (kSampleGroups * kRansGroup));
   if (shifts.context_count == 1 && step == 1) {
     // Most often the median of the one context is below 4 as it is.

@@ -387,7 +387,7 @@ class Refinement {
     }
     const unsigned all = (1u << std::popcount(odd)) - 1;
     unsigned best = all;
-    std::uint32_t least = costs[best] - costs[best] / 8;
+    std::uint32_t least = costs[best] / 32 * 27;
     for (unsigned choice = 1; choice < 32; ++choice) {
       if ((choice & 15) == 0 || (choice & 15) > all || costs[choice] >= least) continue;
       least = costs[choice];

@@ -132,7 +132,7 @@ Box<const T> middle(const Box<const T>& chunk) {
   std::array<std::size_t, kMaxRank> origin{}, extents = chunk.extents();
   for (int halvings = 4, k = 0, idle = 0; halvings > 0 && idle < chunk.rank();
        k = (k + 1) % chunk.rank()) {
-    if (extents[k] < 32) {
+    if (extents[k] < 12) {
       ++idle;
       continue;
     }
@@ -147,9 +147,8 @@ Box<const T> middle(const Box<const T>& chunk) {
 // A trial as small as this says little about the whole chunk.
 constexpr std::size_t kWeakTrialBytes = 512;
 
-// The axes (bits) along which values of the part are about as far from the mean of their two
-// neighbours as that takes more bits than along the smoothest axis: interpolation may be better off
-// without them.
+// The axes (bits) along which the mean of its two neighbours misses a value by more bits than along
+// the smoothest axis: interpolation may be better off without them.
 template <class T>
 unsigned rough_axes(const Box<const T>& part, const Parameters& parameters, Workspace& workspace) {
   constexpr std::size_t kSamples = 512;
@@ -176,9 +175,10 @@ unsigned rough_axes(const Box<const T>& part, const Parameters& parameters, Work
   for (int k = 0; k < part.rank(); ++k) {
     if (part.extents()[k] > 1) least = std::min(least, costs[k]);
   }
+  const std::size_t more = parameters.thorough ? 1u << 12 : 1u << 14;  // in 2^-15 bits
   unsigned rough = 0;
   for (int k = 0; k < part.rank(); ++k) {
-    if (part.extents()[k] > 1 && costs[k] > least + number * (1u << 14)) rough |= 1u << k;
+    if (part.extents()[k] > 1 && costs[k] > least + number * more) rough |= 1u << k;
   }
   return rough;
 }
@@ -307,7 +307,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
   // A trial of a few kilobytes is not trusted much.
   const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
-  const double near = list[0].score * (weak ? 1.2 : 1.04) + (weak ? 64 : 0);
+  const double near = list[0].score * (weak ? 1.4 : 1.06) + (weak ? 96 : 0);
   for (std::size_t i = 1; i < (weak ? count : std::size_t{2}); ++i) {
     Encoded next;
     if (list[i].score <= near && encode_with(list[i], chunk, parameters, workspace, other, &next) &&
