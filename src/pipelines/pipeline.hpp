@@ -22,6 +22,7 @@ struct Parameters {
   Pipeline pipeline = Pipeline::lorenzo;  // the one to try first; automatic: the best of several
   bool thorough = false;                  // automatic: try more, harder
   bool tune_psnr = false;                 // automatic: the least size at equal PSNR
+  bool trial = false;                     // only Encoded::size is wanted, and only about
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;
