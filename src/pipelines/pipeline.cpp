@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 #include <utility>
-#include <vector>
 
+#include "container/format.hpp"
 #include "encode/lossless.hpp"
 #include "pipelines/blockpack.hpp"
 #include "pipelines/causal.hpp"
@@ -86,19 +86,23 @@ std::size_t payload_capacity(std::size_t count, Type type) {
 
 namespace {
 
-// A way to encode a chunk: a pipeline and, for `interp`, its frozen axes and how much finer its
-// coarse levels are.
+// A way to encode a chunk: a pipeline; for `interp`, its frozen axes and how much finer its coarse
+// levels are; and by how much the step is smaller than it might be.
 struct Candidate {
   Pipeline pipeline;
   unsigned frozen = 0;
   int fineness = 0;
+  std::uint8_t finer = 0;
+
+  bool operator==(const Candidate&) const = default;
 };
 constexpr std::size_t kMaxCandidates = 16;
 
 template <class T>
-bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
-                 const Parameters& parameters, Workspace& workspace, std::uint8_t* out,
-                 Encoded* encoded) {
+bool encode_with(const Candidate& candidate, const Box<const T>& chunk, const Parameters& options,
+                 Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+  Parameters parameters = options;
+  parameters.finer = candidate.finer;
   switch (candidate.pipeline) {
     case Pipeline::lorenzo:
       return encode_lorenzo(chunk, parameters, workspace, out, encoded);
@@ -150,35 +154,66 @@ double rough_log2(double value) {
   return static_cast<double>(std::bit_cast<std::uint64_t>(value)) * 0x1p-52 - 1023;
 }
 
-// Mean squared error of an encoded part, in units of the bound.
-template <class T>
-double mean_square(const Encoded& encoded, const Box<const T>& part, const Parameters& parameters,
-                   Workspace& workspace, const std::uint8_t* payload) {
-  const std::size_t count = part.count();
-  std::vector<T> decoded(count), original(count);
-  Region whole;
-  whole.shape.rank = part.rank();
-  for (int k = 0; k < part.rank(); ++k) whole.shape.extents[k] = part.extents()[k];
-  decode(encoded.pipeline, {payload, encoded.size}, parameters,
-         Box<T>(decoded.data(), contiguous_strides(whole.shape), whole), workspace);
-  part.for_each_row([&](const T* row, std::size_t offset) {
-    for (std::size_t i = 0; i < part.row_length(); ++i) {
-      original[offset + i] = row[static_cast<std::int64_t>(i) * part.row_stride()];
+// What an encoded part counts for, in bytes.
+//
+// By size alone, the choice would be the one that uses up the bound: predictions from quantised
+// values leave errors that are spread evenly, interpolation much smaller ones. So none may have a
+// mean squared error above that of plain interpolation, the usual way, by more than a little; where
+// it has, it counts as what it takes with a step that is finer by as much.
+class Judge {
+ public:
+  Judge(const Parameters& parameters, std::size_t count)
+      : tune_psnr_(parameters.tune_psnr && !parameters.pointwise),
+        count_(static_cast<double>(count)) {}
+
+  // The mean squared error of plain interpolation; 0: not known.
+  void set_reference(double mean_square) { limit_ = kTolerance * mean_square; }
+
+  double operator()(const Encoded& encoded) const {
+    const auto size = static_cast<double>(encoded.size);
+    // Tuned for PSNR: the size at equal PSNR, half a bit a value for each doubling of the square.
+    if (tune_psnr_) {
+      return size + count_ / 16 * rough_log2(std::max(encoded.mean_square, 1e-12));
     }
-    return true;
-  });
-  double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double error =
-        (static_cast<double>(decoded[i]) - static_cast<double>(original[i])) / parameters.bound_abs;
-    if (error * error <= 1) sum += error * error;
+    if (!excessive(encoded)) return size;
+    // The fewer bits a value takes, the fewer of them follow the step.
+    const double slope = std::min(1.0, 0.75 * (8 * size / count_));
+    return size + slope * count_ / 16 * rough_log2(encoded.mean_square / limit_);
   }
-  return sum / static_cast<double>(count);
+
+  // The finer step, in 256ths, with which the error is no longer excessive.
+  std::uint8_t finer(const Encoded& encoded) const {
+    if (tune_psnr_ || !excessive(encoded)) return 0;
+    const double ratio = limit_ / encoded.mean_square;
+    unsigned finer = 0;
+    for (double step = 1; finer < format::kMaxFiner && step * step > ratio; ++finer) {
+      step -= 1.0 / 256;
+    }
+    return static_cast<std::uint8_t>(finer);
+  }
+
+ private:
+  static constexpr double kTolerance = 1.09;  // 0.37 dB
+
+  bool excessive(const Encoded& encoded) const {
+    return limit_ > 0 && encoded.mean_square > limit_;
+  }
+
+  bool tune_psnr_;
+  double count_;
+  double limit_ = 0;
+};
+
+// Plain interpolation of a chunk.
+template <class T>
+Candidate plain_interpolation(const Box<const T>& chunk) {
+  int axes = 0;
+  for (int k = 0; k < chunk.rank(); ++k) axes += chunk.extents()[k] > 1;
+  return {Pipeline::interp, 0, cheap_fineness(axes)};
 }
 
-// Ranks the candidates by their size on a part of the chunk; returns the least, 0 when all failed.
-// Tuned for PSNR, a size counts as that which the same PSNR would take: half a bit a value for
-// each doubling of the mean squared error.
+// Ranks the candidates, of which the first is plain interpolation, by what they count for on a part
+// of the chunk, and settles their steps; returns the size of the best, 0 when all failed.
 template <class T>
 std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>& part,
                             const Parameters& parameters, Workspace& workspace, std::uint8_t* out) {
@@ -189,21 +224,16 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
     Candidate candidate;
     std::size_t number;
   };
+  Judge judge(parameters, part.count());
   std::array<Ranked, kMaxCandidates> ranked{};
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Encoded trial;
     ranked[i] = {std::numeric_limits<double>::infinity(), 0, candidates[i], i};
     if (!encode_with(candidates[i], part, parameters, workspace, out, &trial)) continue;
+    if (i == 0) judge.set_reference(trial.mean_square);
     ranked[i].size = trial.size;
-    ranked[i].score = static_cast<double>(trial.size);
-    // A little more for errors that are smaller.
-    if (candidates[i].fineness > 0) ranked[i].score *= 0.995;
-    if (parameters.tune_psnr && !parameters.pointwise) {
-      const double square = mean_square(trial, part, parameters, workspace, out);
-      ranked[i].score =
-          8 * static_cast<double>(trial.size) +
-          0.5 * static_cast<double>(part.count()) * rough_log2(std::max(square, 1e-12));
-    }
+    ranked[i].score = judge(trial);
+    ranked[i].candidate.finer = judge.finer(trial);
   }
   const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(candidates.size());
   std::sort(ranked.begin(), end, [](const Ranked& a, const Ranked& b) {
@@ -230,47 +260,63 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
 // Differences, interpolation or trained prediction, whichever a trial on part of the chunk favours;
 // a thorough search, or one whose trial says little, encodes the chunk with the best two.
 template <class T>
-bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
   // A message of so few values is over before a trial would have said anything.
   constexpr std::size_t kFewValues = 512;
-  if (chunk.count() <= kFewValues && !parameters.thorough) {
-    return encode_with({Pipeline::contexts}, chunk, parameters, workspace, out, encoded);
+  if (chunk.count() <= kFewValues && !options.thorough) {
+    return encode_with({Pipeline::contexts}, chunk, options, workspace, out, encoded);
   }
+  Parameters parameters = options;
+  parameters.measured = !options.pointwise;
+  parameters.books = BookPolicy::cost;
   std::array<Candidate, kMaxCandidates> list{};
   std::size_t count = 0;
+  const Candidate plain =
+      parameters.pointwise ? Candidate{Pipeline::interp} : plain_interpolation(chunk);
+  list[count++] = plain;
   list[count++] = {Pipeline::contexts};
-  list[count++] = {Pipeline::interp};
+  // A table with every residual in it: for particles, whose distances may have several peaks.
+  if (parameters.thorough || chunk.rank() == 1) list[count++] = {Pipeline::lorenzo};
   if (!parameters.pointwise) {
     if (parameters.thorough) list[count++] = {Pipeline::causal};
     const int finest = parameters.tune_psnr ? kMaxFineness : parameters.thorough ? 1 : 0;
     for (int fineness = 1; fineness <= finest; ++fineness) {
-      list[count++] = {Pipeline::interp, 0, fineness};
+      if (fineness != plain.fineness) list[count++] = {Pipeline::interp, 0, fineness};
     }
   }
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
   // each, a quick one of the slowest.
   for (int k = 0; chunk.rank() > 1 && k < (parameters.thorough ? chunk.rank() : 1); ++k) {
-    if (chunk.extents()[k] > 1) list[count++] = {Pipeline::interp, 1u << k};
+    if (chunk.extents()[k] == 1) continue;
+    list[count] = plain;
+    list[count++].frozen = 1u << k;
   }
+  const std::array<Candidate, kMaxCandidates> all = list;
   const std::span<Candidate> candidates(list.data(), count);
-  const std::size_t trial = rank_candidates(candidates, middle(chunk), parameters, workspace, out);
+  std::size_t trial = rank_candidates(candidates, middle(chunk), parameters, workspace, out);
+  // A thorough search does not trust a trial of a few kilobytes at all: the chunk is the trial.
+  const bool whole = parameters.thorough && trial <= 8 * kWeakTrialBytes;
+  if (whole) {
+    list = all;
+    trial = rank_candidates(candidates, chunk, parameters, workspace, out);
+  }
   const bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
   workspace.runner_up = {};
   if (!done) return false;
-  if (parameters.tune_psnr || (!parameters.thorough && trial > kWeakTrialBytes)) return true;
+  if (whole || parameters.tune_psnr || (!parameters.thorough && trial > kWeakTrialBytes)) {
+    return true;
+  }
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
-  // A thorough search does not trust a trial of a few kilobytes at all.
-  const std::size_t tried =
-      parameters.thorough && trial <= 8 * kWeakTrialBytes ? count : std::size_t{2};
-  for (std::size_t i = 1; i < tried; ++i) {
-    Encoded next;
-    if (encode_with(list[i], chunk, parameters, workspace, other, &next) &&
-        next.size < encoded->size) {
-      std::memcpy(out, other, next.size);
-      *encoded = next;
-    }
+  Encoded next;
+  if (!encode_with(list[1], chunk, parameters, workspace, other, &next)) return true;
+  Judge judge(parameters, chunk.count());
+  if (list[0] == plain) judge.set_reference(encoded->mean_square);
+  if (list[1] == plain) judge.set_reference(next.mean_square);
+  if (judge(next) < judge(*encoded)) {
+    std::memcpy(out, other, next.size);
+    *encoded = next;
   }
   return true;
 }
