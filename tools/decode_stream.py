@@ -323,7 +323,8 @@ class QuantizedChunk:
         require(chunk.header.bound > 0, f"{payload.what}: codes, but nothing may be lost")
         self.chunk = chunk
         flags = payload.number("B")
-        require(flags & 7 <= (7 if chunk.header.is_pointwise() else 3) and flags < 16,
+        allowed = 0b01111 if chunk.header.is_pointwise() else 0b11011
+        require(flags & ~allowed == 0,
                 f"{payload.what}: reserved flags are set")
         wide = flags >> 1 & 1
         require(not wide or chunk.header.dtype == "<f8", f"{payload.what}: 64-bit codes of f32")
@@ -333,6 +334,10 @@ class QuantizedChunk:
         self.base = payload.svarint()
         if flags & 8:
             payload.number("B"), payload.number("B")  # for people: see docs/format.md
+        finer = payload.number("B") if flags & 16 else 0
+        require(finer <= 64, f"{payload.what}: a step finer by {finer}/256")
+        number = chunk.header.dtype.type
+        self.step = chunk.header.step() * (number(256 - finer) / number(256))
         self.is_exact = numpy.zeros(chunk.count, bool)
         self.exact_values = numpy.zeros(0, chunk.header.dtype)
         if flags & 1:
@@ -365,7 +370,7 @@ class QuantizedChunk:
                 values[self.is_negative] = -values[self.is_negative]
         else:
             with numpy.errstate(over="ignore"):  # at exact points codes mean nothing
-                values = signed.astype(self.chunk.header.dtype) * self.chunk.header.step()
+                values = signed.astype(self.chunk.header.dtype) * self.step
         values[self.is_exact] = self.exact_values
         return values
 
@@ -799,7 +804,8 @@ def context_taps(chunk):
 
 ROOT_CONTEXT, EXACT_POINT_CONTEXT = 60, 61
 LARGEST_NEIGHBOUR = 255
-FINENESS = [(1, 1), (1.25, 2), (1.5, 4), (2, 8)]  # growth of a step's divisor per level, the most
+# Growth of a step's divisor per level, the most
+FINENESS = [(1, 1), (1.125, 4), (1.1875, 4), (1.25, 4), (1.5, 4), (2, 8)]
 
 # By which of the neighbours a, c, d exist: the cubic's weights of a, b, c, d in sixteenths, the
 # linear's of b and c.
@@ -845,7 +851,7 @@ def decode_interp(payload, chunk):
         factor = 1.0
         for _ in range(level):
             factor = factor * growth if factor < most else factor
-        return None if scale else chunk.header.step() / dtype.type(min(factor, most))
+        return None if scale else quantized.step / dtype.type(min(factor, most))
 
     is_exact = quantized.is_exact.reshape(extents)
     values = numpy.zeros(extents, dtype)  # of exact points: what they count as
@@ -1068,7 +1074,7 @@ def decode_causal(payload, chunk):
     weights = {kind: read_stencil(payload, len(taps[kind]), number) for kind in kinds}
     rans = RansReader(payload, 32)
 
-    step = chunk.header.step()
+    step = quantized.step
     spread_scale = (number(1) / step) * (number(spread_weight) / (number(256) * number(1 << shift)))
     cells = numpy.full(front.shape, number(quantized.base) * step)
     sizes = numpy.zeros(front.shape, numpy.int64)  # magnitudes of the codes

@@ -488,7 +488,8 @@ template <class T>
 bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                    std::uint8_t* out, Encoded* encoded) {
   const std::size_t count = chunk.count();
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin,
+                                 parameters.finer);
   const T fill =
       parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
   const auto& kernels = predict::causal_kernels<T>(workspace.target);
@@ -549,6 +550,7 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
   PayloadHead head;
   head.base = base;
   head.exact_count = exact.found();
+  head.finer = parameters.finer;
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   write_model(model, wavefront, writer);
@@ -559,6 +561,18 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
   // Errors are rounded to the nearest number, so the largest may be a little more than that.
   if (max_error > 0) max_error = std::nextafter(max_error, scale.bound);
   *encoded = {Pipeline::causal, writer.size(), static_cast<double>(max_error)};
+  if (parameters.measured) {
+    ErrorSample<T> errors(parameters.bound_abs, count);
+    std::size_t begin = 0;
+    wavefront.for_each_row(cells, [&](T* cell, std::size_t stride, const Wavefront::Row& row) {
+      for (; errors.next() < begin + row.length; errors.advance()) {
+        const std::size_t x = errors.next() - begin;
+        errors.add(values[row.origin + x * along], cell[x * stride]);
+      }
+      begin += row.length;
+    });
+    encoded->mean_square = errors.mean_square();
+  }
   return true;
 }
 
@@ -585,7 +599,8 @@ bool decode_causal(std::span<const std::uint8_t> payload, const Parameters& para
       !workspace.rans_decoder.start(in.read_rest(), workspace.target)) {
     return false;
   }
-  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin);
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin,
+                                 head.finer);
   const auto& kernels = predict::causal_kernels<T>(workspace.target);
   T* cells = reinterpret_cast<T*>(workspace.points.reserve(wavefront.cell_count() * sizeof(T)));
   std::uint8_t* magnitudes = workspace.point_magnitudes.reserve(wavefront.cell_count());
@@ -630,25 +645,12 @@ bool decode_causal(std::span<const std::uint8_t> payload, const Parameters& para
 
 std::string describe_causal(std::span<const std::uint8_t> payload, int rank) {
   ByteReader in(payload);
-  const unsigned flags = in.read<std::uint8_t>();
-  in.read<std::uint8_t>();
-  in.read_varint();
-  RunnerUp runner_up;
-  if ((flags & format::kHasRunnerUp) != 0) {
-    runner_up.pipeline = in.read<std::uint8_t>();
-    runner_up.percent = in.read<std::uint8_t>();
-  }
-  if ((flags & format::kHasExactPoints) != 0) {
-    in.read_varint();
-    in.read_bytes(in.read_varint());
-    in.read_bytes(in.read_varint());
-  }
+  const HeadInWords head = pass_head(in);
   Model model;
   if (!read_model_head(in, rank, &model)) return "damaged";
   std::string text = "stencil of up to " + std::to_string(kMaxCausalTaps) + " points";
   text += model.fast == rank ? ", as a line" : ", along axis " + std::to_string(model.fast);
-  if ((flags & format::kHasExactPoints) != 0) text += ", exact points";
-  return text + describe_runner_up(runner_up);
+  return text + head.text;
 }
 
 #define FIRN_INSTANTIATE(T)                                                                      \

@@ -75,6 +75,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
   head.signs = quantized.signs;
+  head.finer = parameters.finer;
   head.orders = choose_orders(quantized.codes, count, chunk.rank(), chunk.extents(),
                               predict::kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
@@ -107,6 +108,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
                      : workspace.rans_encoder.encode(residuals, contexts, count, {},
                                                      workspace.target, writer.here()));
   *encoded = {Pipeline::contexts, writer.size(), quantized.max_error};
+  if (parameters.measured) encoded->mean_square = mean_square(chunk, parameters, quantized);
   return outcome;
 }
 

@@ -1,6 +1,8 @@
-// What the pipelines that predict from decoded values share: the points that end up exact.
+// What the pipelines that predict from decoded values share: the points that end up exact, and how
+// far the others are from the originals.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -38,6 +40,34 @@ class ExactPoints {
   std::size_t count_;
   Workspace& workspace_;
   std::size_t found_ = 0;
+};
+
+// Mean squared error, in units of the bound, of some 4,096 of a chunk's points, not in step with
+// any axis; exact ones do not count. Sums in a fixed order.
+template <class T>
+class ErrorSample {
+ public:
+  ErrorSample(double bound, std::size_t count)
+      : inverse_bound_(1 / bound), every_(std::max<std::size_t>(1, count / 4096)) {}
+
+  // The next point to add; they ascend.
+  std::size_t next() const { return number_ * every_ + number_ * 7919 % every_; }
+  void advance() { ++number_; }
+  void add(T value, T decoded) {
+    const double error =
+        (static_cast<double>(decoded) - static_cast<double>(value)) * inverse_bound_;
+    if (!(error * error <= 1)) return;
+    sum_ += error * error;
+    ++added_;
+  }
+  double mean_square() const { return added_ == 0 ? 0 : sum_ / static_cast<double>(added_); }
+
+ private:
+  double inverse_bound_;
+  std::size_t every_;
+  std::size_t number_ = 0;
+  double sum_ = 0;
+  std::size_t added_ = 0;
 };
 
 }  // namespace firn::pipelines

@@ -81,7 +81,7 @@ bool unpack_base(std::uint8_t packed, unsigned odd, Base* base) {
 
 // How much finer than the finest the steps of the points at spacing 2^level are.
 double fineness_factor(int fineness, int level) {
-  constexpr double kGrowth[] = {1, 1.25, 1.5, 2}, kMost[] = {1, 2, 4, 8};
+  constexpr double kGrowth[] = {1, 1.125, 1.1875, 1.25, 1.5, 2}, kMost[] = {1, 4, 4, 4, 4, 8};
   double factor = 1;
   for (int l = 0; l < level && factor < kMost[fineness]; ++l) factor *= kGrowth[fineness];
   return std::min(factor, kMost[fineness]);
@@ -98,12 +98,12 @@ quantize::Scale<T> level_scale(quantize::Scale<T> scale, int fineness, int level
 template <class T>
 class PointCoder {
  public:
-  PointCoder(const Parameters& parameters, simd::Target target)
+  PointCoder(const Parameters& parameters, unsigned finer, simd::Target target)
       : pointwise_(parameters.pointwise),
         fill_(parameters.fill ? static_cast<T>(*parameters.fill)
                               : std::numeric_limits<T>::quiet_NaN()),
         bound_(static_cast<T>(parameters.bound_abs)),
-        finest_(bound_, parameters.margin),
+        finest_(bound_, parameters.margin, finer),
         scale_(finest_),
         log_scale_(bound_),
         kernels_(predict::interpolation_kernels<T>(target)),
@@ -533,7 +533,7 @@ template <class T>
 bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen,
                    int fineness, Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
   const std::size_t count = chunk.count();
-  PointCoder<T> coder(parameters, workspace.target);
+  PointCoder<T> coder(parameters, parameters.finer, workspace.target);
   if (!coder.usable() || (coder.pointwise() && fineness != 0)) return false;
   const Geometry geometry(chunk.rank(), chunk.extents(), frozen);
   const T* values = contiguous(chunk, workspace);
@@ -625,6 +625,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   exact.list();
   PayloadHead head;
   head.exact_count = exact.found();
+  head.finer = parameters.finer;
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   writer.write<std::uint8_t>(
@@ -635,6 +636,13 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
                      : workspace.rans_encoder.encode(codes, contexts, count, segments,
                                                      workspace.target, writer.here()));
   *encoded = {Pipeline::interp, writer.size(), coder.rounded_up(max_error)};
+  if (parameters.measured) {
+    ErrorSample<T> errors(parameters.bound_abs, count);
+    for (; errors.next() < count; errors.advance()) {
+      errors.add(values[errors.next()], refinement.grid()[errors.next()]);
+    }
+    encoded->mean_square = errors.mean_square();
+  }
   return true;
 }
 
@@ -696,7 +704,7 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
   const unsigned frozen = packed & 15;
   const int fineness = static_cast<int>(packed >> 4);
   if (!in.ok() || frozen >> rank != 0 || fineness > kMaxFineness) return false;
-  PointCoder<T> coder(parameters, workspace.target);
+  PointCoder<T> coder(parameters, head.finer, workspace.target);
   if (!coder.usable() || (coder.pointwise() && fineness != 0)) return false;
   const Geometry geometry(rank, extents, frozen);
   Refinement<T> refinement(geometry, coder, workspace);
@@ -858,28 +866,15 @@ bool preview_interp(std::span<const std::uint8_t> payload, const Parameters& par
 
 std::string describe_interp(std::span<const std::uint8_t> payload, int rank) {
   ByteReader in(payload);
-  const unsigned flags = in.read<std::uint8_t>();
-  in.read<std::uint8_t>();
-  in.read_varint();
+  const HeadInWords head = pass_head(in);
   std::string text = "interpolation";
-  RunnerUp runner_up;
-  if ((flags & format::kHasRunnerUp) != 0) {
-    runner_up.pipeline = in.read<std::uint8_t>();
-    runner_up.percent = in.read<std::uint8_t>();
-  }
-  if ((flags & format::kHasExactPoints) != 0) {
-    in.read_varint();
-    in.read_bytes(in.read_varint());
-    in.read_bytes(in.read_varint());
-  }
   const unsigned packed = in.read<std::uint8_t>();
   if (!in.ok()) return "damaged";
   for (int k = 0; k < rank; ++k) {
     if (packed >> k & 1) text += ", axis " + std::to_string(k) + " left out";
   }
   if (packed >> 4 != 0) text += ", finer coarse levels";
-  if ((flags & format::kHasExactPoints) != 0) text += ", exact points";
-  return text + describe_runner_up(runner_up);
+  return text + head.text;
 }
 
 #define FIRN_INSTANTIATE(T)                                                                      \

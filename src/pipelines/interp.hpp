@@ -7,8 +7,11 @@
 
 namespace firn::pipelines {
 
-// 0: one step for all points; up to 3: ever finer ones for the points of coarse levels.
-inline constexpr int kMaxFineness = 3;
+// 0: one step for all points; up to 5: ever finer ones for the points of coarse levels.
+inline constexpr int kMaxFineness = 5;
+// The one that costs next to no size: few points are on coarse levels, and many lean on them. The
+// fewer the axes, the more of the points they are.
+inline constexpr int cheap_fineness(int axes) { return axes <= 1 ? 0 : axes == 2 ? 2 : 3; }
 
 // Bit k of `frozen`: axis k (slowest is 0) is not interpolated along. False when the chunk is
 // better stored losslessly.

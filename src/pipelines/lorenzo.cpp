@@ -314,6 +314,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
   head.signs = quantized.signs;
+  head.finer = parameters.finer;
   head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
                               predict::kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
@@ -340,6 +341,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   encoded->pipeline = Pipeline::lorenzo;
   encoded->size = writer.size();
   encoded->max_error = quantized.max_error;
+  if (parameters.measured) encoded->mean_square = mean_square(chunk, parameters, quantized);
   return outcome;
 }
 
@@ -440,13 +442,7 @@ template std::size_t sample_lorenzo(const Box<const double>&, const Parameters&,
 std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank) {
   std::string text = describe_head(payload, rank);
   ByteReader in(payload);
-  const unsigned flags = in.read<std::uint8_t>();
-  in.read<std::uint8_t>();  // orders
-  in.read_varint();         // base
-  if ((flags & format::kHasExactPoints) != 0) {
-    in.read_varint();
-    for (int part = 0; part < 2; ++part) in.read_bytes(in.read_varint());
-  }
+  pass_head(in);
   const int range_log2 = in.read<std::uint8_t>();
   in.read_bytes(in.read_varint());  // extra bits
   const unsigned mode = in.read<std::uint8_t>();

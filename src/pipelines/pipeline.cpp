@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 #include <utility>
-#include <vector>
 
+#include "container/format.hpp"
 #include "encode/lossless.hpp"
 #include "pipelines/blockpack.hpp"
 #include "pipelines/causal.hpp"
@@ -87,20 +87,27 @@ std::size_t payload_capacity(std::size_t count, Type type) {
 
 namespace {
 
-// A way to encode a chunk: a pipeline and, for `interp`, its frozen axes and how much finer its
-// coarse levels are.
+// A way to encode a chunk: a pipeline; for `interp`, its frozen axes and how much finer its coarse
+// levels are; and by how much the step is smaller than it might be.
 struct Candidate {
   Pipeline pipeline;
   unsigned frozen = 0;
   int fineness = 0;
-  double score = 0;  // what it took in a trial
+  std::uint8_t finer = 0;
+  double score = 0;  // what it counted for in a trial
+
+  bool same_way(const Candidate& other) const {
+    return pipeline == other.pipeline && frozen == other.frozen && fineness == other.fineness &&
+           finer == other.finer;
+  }
 };
 constexpr std::size_t kMaxCandidates = 16;
 
 template <class T>
-bool encode_with(const Candidate& candidate, const Box<const T>& chunk,
-                 const Parameters& parameters, Workspace& workspace, std::uint8_t* out,
-                 Encoded* encoded) {
+bool encode_with(const Candidate& candidate, const Box<const T>& chunk, const Parameters& options,
+                 Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+  Parameters parameters = options;
+  parameters.finer = candidate.finer;
   switch (candidate.pipeline) {
     case Pipeline::lorenzo:
       return encode_lorenzo(chunk, parameters, workspace, out, encoded);
@@ -188,35 +195,66 @@ double rough_log2(double value) {
   return static_cast<double>(std::bit_cast<std::uint64_t>(value)) * 0x1p-52 - 1023;
 }
 
-// Mean squared error of an encoded part, in units of the bound.
-template <class T>
-double mean_square(const Encoded& encoded, const Box<const T>& part, const Parameters& parameters,
-                   Workspace& workspace, const std::uint8_t* payload) {
-  const std::size_t count = part.count();
-  std::vector<T> decoded(count), original(count);
-  Region whole;
-  whole.shape.rank = part.rank();
-  for (int k = 0; k < part.rank(); ++k) whole.shape.extents[k] = part.extents()[k];
-  decode(encoded.pipeline, {payload, encoded.size}, parameters,
-         Box<T>(decoded.data(), contiguous_strides(whole.shape), whole), workspace);
-  part.for_each_row([&](const T* row, std::size_t offset) {
-    for (std::size_t i = 0; i < part.row_length(); ++i) {
-      original[offset + i] = row[static_cast<std::int64_t>(i) * part.row_stride()];
+// What an encoded part counts for, in bytes.
+//
+// By size alone, the choice would be the one that uses up the bound: predictions from quantised
+// values leave errors that are spread evenly, interpolation much smaller ones. So none may have a
+// mean squared error above that of plain interpolation, the usual way, by more than a little; where
+// it has, it counts as what it takes with a step that is finer by as much.
+class Judge {
+ public:
+  Judge(const Parameters& parameters, std::size_t count)
+      : tune_psnr_(parameters.tune_psnr && !parameters.pointwise),
+        count_(static_cast<double>(count)) {}
+
+  // The mean squared error of plain interpolation; 0: not known.
+  void set_reference(double mean_square) { limit_ = kTolerance * mean_square; }
+
+  double operator()(const Encoded& encoded) const {
+    const auto size = static_cast<double>(encoded.size);
+    // Tuned for PSNR: the size at equal PSNR, half a bit a value for each doubling of the square.
+    if (tune_psnr_) {
+      return size + count_ / 16 * rough_log2(std::max(encoded.mean_square, 1e-12));
     }
-    return true;
-  });
-  double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double error =
-        (static_cast<double>(decoded[i]) - static_cast<double>(original[i])) / parameters.bound_abs;
-    if (error * error <= 1) sum += error * error;
+    if (!excessive(encoded)) return size;
+    // The fewer bits a value takes, the fewer of them follow the step.
+    const double slope = std::min(1.0, 0.75 * (8 * size / count_));
+    return size + slope * count_ / 16 * rough_log2(encoded.mean_square / limit_);
   }
-  return sum / static_cast<double>(count);
+
+  // The finer step, in 256ths, with which the error is no longer excessive.
+  std::uint8_t finer(const Encoded& encoded) const {
+    if (tune_psnr_ || !excessive(encoded)) return 0;
+    const double ratio = limit_ / encoded.mean_square;
+    unsigned finer = 0;
+    for (double step = 1; finer < format::kMaxFiner && step * step > ratio; ++finer) {
+      step -= 1.0 / 256;
+    }
+    return static_cast<std::uint8_t>(finer);
+  }
+
+ private:
+  static constexpr double kTolerance = 1.09;  // 0.37 dB
+
+  bool excessive(const Encoded& encoded) const {
+    return limit_ > 0 && encoded.mean_square > limit_;
+  }
+
+  bool tune_psnr_;
+  double count_;
+  double limit_ = 0;
+};
+
+// Plain interpolation of a chunk.
+template <class T>
+Candidate plain_interpolation(const Box<const T>& chunk) {
+  int axes = 0;
+  for (int k = 0; k < chunk.rank(); ++k) axes += chunk.extents()[k] > 1;
+  return {Pipeline::interp, 0, cheap_fineness(axes)};
 }
 
-// Ranks the candidates by their size on a part of the chunk; returns the least, 0 when all failed.
-// Tuned for PSNR, a size counts as that which the same PSNR would take: half a bit a value for
-// each doubling of the mean squared error.
+// Ranks the candidates, of which the first is plain interpolation, by what they count for on a part
+// of the chunk, and settles their steps; returns the size of the best, 0 when all failed.
 template <class T>
 std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>& part,
                             const Parameters& parameters, Workspace& workspace, std::uint8_t* out) {
@@ -227,23 +265,18 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
     Candidate candidate;
     std::size_t number;
   };
+  Judge judge(parameters, part.count());
   std::array<Ranked, kMaxCandidates> ranked{};
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Encoded trial;
     ranked[i] = {std::numeric_limits<double>::infinity(), 0, candidates[i], i};
     ranked[i].candidate.score = ranked[i].score;
     if (!encode_with(candidates[i], part, parameters, workspace, out, &trial)) continue;
+    if (i == 0) judge.set_reference(trial.mean_square);
     ranked[i].size = trial.size;
-    ranked[i].score = static_cast<double>(trial.size);
-    // A little more for errors that are smaller.
-    if (candidates[i].fineness > 0) ranked[i].score *= 0.995;
-    if (parameters.tune_psnr && !parameters.pointwise) {
-      const double square = mean_square(trial, part, parameters, workspace, out);
-      ranked[i].score =
-          8 * static_cast<double>(trial.size) +
-          0.5 * static_cast<double>(part.count()) * rough_log2(std::max(square, 1e-12));
-    }
+    ranked[i].score = judge(trial);
     ranked[i].candidate.score = ranked[i].score;
+    ranked[i].candidate.finer = judge.finer(trial);
   }
   const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(candidates.size());
   std::sort(ranked.begin(), end, [](const Ranked& a, const Ranked& b) {
@@ -260,7 +293,7 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
                            static_cast<std::uint8_t>(std::min<std::size_t>(percent, 255))};
   }
   const std::size_t least = ranked[0].size;
-  if (other != end && other->score < 1.15 * ranked[0].score) {
+  if (other != end && other->score < ranked[0].score + 0.15 * static_cast<double>(least)) {
     std::rotate(ranked.begin() + 1, other, other + 1);
   }
   for (std::size_t i = 0; i < candidates.size(); ++i) candidates[i] = ranked[i].candidate;
@@ -270,22 +303,29 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
 // Differences, interpolation or trained prediction, whichever a trial on part of the chunk favours;
 // a thorough search, or one whose trial says little, encodes the chunk with those that are close.
 template <class T>
-bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
   // A message of so few values is over before a trial would have said anything.
   constexpr std::size_t kFewValues = 512;
-  if (chunk.count() <= kFewValues && !parameters.thorough) {
-    return encode_with({Pipeline::contexts}, chunk, parameters, workspace, out, encoded);
+  if (chunk.count() <= kFewValues && !options.thorough) {
+    return encode_with({Pipeline::contexts}, chunk, options, workspace, out, encoded);
   }
+  Parameters parameters = options;
+  parameters.measured = !options.pointwise;
+  parameters.books = BookPolicy::cost;
   std::array<Candidate, kMaxCandidates> list{};
   std::size_t count = 0;
+  const Candidate plain =
+      parameters.pointwise ? Candidate{Pipeline::interp} : plain_interpolation(chunk);
+  list[count++] = plain;
   list[count++] = {Pipeline::contexts};
-  list[count++] = {Pipeline::interp};
+  // A table with every residual in it: for particles, whose distances may have several peaks.
+  if (parameters.thorough || chunk.rank() == 1) list[count++] = {Pipeline::lorenzo};
   if (!parameters.pointwise) {
     if (parameters.thorough) list[count++] = {Pipeline::causal};
     const int finest = parameters.tune_psnr ? kMaxFineness : parameters.thorough ? 1 : 0;
     for (int fineness = 1; fineness <= finest; ++fineness) {
-      list[count++] = {Pipeline::interp, 0, fineness};
+      if (fineness != plain.fineness) list[count++] = {Pipeline::interp, 0, fineness};
     }
   }
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
@@ -293,28 +333,47 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
   const Box<const T> part = middle(chunk);
   const unsigned rough = chunk.rank() > 1 ? rough_axes(part, parameters, workspace) : 0;
   for (int k = 0; k < (parameters.thorough ? chunk.rank() : 1); ++k) {
-    if (rough >> k & 1) list[count++] = {Pipeline::interp, 1u << k};
+    if ((rough >> k & 1) == 0) continue;
+    list[count] = plain;
+    list[count++].frozen = 1u << k;
   }
-  const std::span<Candidate> candidates(list.data(), count);
   Parameters for_trial = parameters;
-  for_trial.trial = !parameters.tune_psnr;
-  const std::size_t trial = rank_candidates(candidates, part, for_trial, workspace, out);
+  for_trial.trial = true;
+  const std::size_t trial =
+      rank_candidates(std::span(list.data(), count), part, for_trial, workspace, out);
+  // A trial of a few kilobytes is not trusted much: those that are not far behind are ranked again
+  // by what the chunk itself takes.
+  const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
+  const auto far_behind = [&](const Candidate& candidate) {
+    const auto size = static_cast<double>(trial);
+    return candidate.score > list[0].score + (weak ? 0.4 * size + 96 : 0.06 * size);
+  };
+  if (weak) {
+    std::array<Candidate, kMaxCandidates> close{};
+    std::size_t kept = 0;
+    close[kept++] = plain;
+    for (std::size_t i = 0; i < count; ++i) {
+      Candidate candidate = list[i];
+      candidate.finer = 0;
+      if (!candidate.same_way(plain) && !far_behind(list[i])) close[kept++] = candidate;
+    }
+    rank_candidates(std::span(close.data(), kept), chunk, parameters, workspace, out);
+    list = close;
+  }
   const bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
   workspace.runner_up = {};
   if (!done) return false;
-  if (parameters.tune_psnr || (!parameters.thorough && trial > kWeakTrialBytes)) return true;
+  if (weak || !parameters.thorough || far_behind(list[1])) return true;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
-  // A trial of a few kilobytes is not trusted much.
-  const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
-  const double near = list[0].score * (weak ? 1.4 : 1.06) + (weak ? 96 : 0);
-  for (std::size_t i = 1; i < (weak ? count : std::size_t{2}); ++i) {
-    Encoded next;
-    if (list[i].score <= near && encode_with(list[i], chunk, parameters, workspace, other, &next) &&
-        next.size < encoded->size) {
-      std::memcpy(out, other, next.size);
-      *encoded = next;
-    }
+  Encoded next;
+  if (!encode_with(list[1], chunk, parameters, workspace, other, &next)) return true;
+  Judge judge(parameters, chunk.count());
+  if (list[0].same_way(plain)) judge.set_reference(encoded->mean_square);
+  if (list[1].same_way(plain)) judge.set_reference(next.mean_square);
+  if (judge(next) < judge(*encoded)) {
+    std::memcpy(out, other, next.size);
+    *encoded = next;
   }
   return true;
 }

@@ -26,6 +26,10 @@ struct Parameters {
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;
+  // For `contexts`, `interp` and `causal`: the step is smaller by so many 256ths, for a smaller
+  // mean error; and whether Encoded::mean_square is wanted. To encode only.
+  std::uint8_t finer = 0;
+  bool measured = false;
   std::optional<double> fill;
   // For `lorenzo`. The payloads of the stream's shared books by number, empty where damaged; and,
   // to encode, the rule for this chunk and the shared book that the plan has for it. With `chi`
@@ -40,6 +44,7 @@ struct Encoded {
   Pipeline pipeline = Pipeline::raw;  // the one that was used
   std::size_t size = 0;               // bytes of payload
   double max_error = 0;               // relative when the bound is
+  double mean_square = 0;             // of the errors, in bounds, on a sample; if it was wanted
 };
 
 // Room that encode() needs for a chunk of `count` values.

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "container/format.hpp"
+#include "pipelines/feedback.hpp"
 #include "quantize/logarithmic.hpp"
 
 namespace firn::pipelines {
@@ -104,7 +105,7 @@ struct AbsoluteQuantizer {
 
   AbsoluteQuantizer(const Parameters& parameters, simd::Target target)
       : kernels(quantize::kernels<T, Wide>(target)),
-        scale(static_cast<T>(parameters.bound_abs), parameters.margin) {
+        scale(static_cast<T>(parameters.bound_abs), parameters.margin, parameters.finer) {
     if constexpr (kShort) {
       quantize = quantize::short_kernels<T>(target).quantize;
     } else {
@@ -295,6 +296,24 @@ QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& para
   }
 }
 
+template <class T, class Q>
+double mean_square(const Box<const T>& chunk, const Parameters& parameters,
+                   const QuantizedChunk<T, Q>& quantized) {
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin,
+                                 parameters.finer);
+  ErrorSample<T> errors(parameters.bound_abs, chunk.count());
+  chunk.for_each_row([&](const T* row, std::size_t offset) {
+    for (; errors.next() < offset + chunk.row_length(); errors.advance()) {
+      const std::size_t i = errors.next();
+      const Q code = static_cast<Q>(quantized.codes[i] + quantized.base);
+      errors.add(row[static_cast<std::int64_t>(i - offset) * chunk.row_stride()],
+                 static_cast<T>(code) * scale.step);
+    }
+    return true;
+  });
+  return errors.mean_square();
+}
+
 template <class Q>
 Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents& extents,
                      int max_lags, Workspace& workspace) {
@@ -356,7 +375,8 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
   const auto dequantize = parameters.streaming ? kernels.dequantize_streaming : kernels.dequantize;
   const T bound = static_cast<T>(parameters.bound_abs);
   const quantize::LogScale<T> log_scale(bound);
-  const T step = parameters.pointwise ? T{0} : quantize::Scale<T>(bound, parameters.margin).step;
+  const T step =
+      parameters.pointwise ? T{0} : quantize::Scale<T>(bound, parameters.margin, head.finer).step;
   const Q base = static_cast<Q>(head.base);
   const std::size_t length = chunk.row_length();
   const std::int64_t stride = chunk.row_stride();
@@ -426,7 +446,7 @@ void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspac
 }
 
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes) {
-  return 2 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes) +
+  return 5 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes) +
          encode::map_capacity(count);
 }
 
@@ -452,7 +472,7 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
   out.write<std::uint8_t>(static_cast<std::uint8_t>(
       (head.exact_count ? format::kHasExactPoints : 0) | (head.wide ? format::kWideCodes : 0) |
       (workspace.runner_up.pipeline != 0 ? format::kHasRunnerUp : 0) |
-      (head.signs ? format::kHasSigns : 0)));
+      (head.signs ? format::kHasSigns : 0) | (head.finer != 0 ? format::kHasFinerStep : 0)));
   out.write<std::uint8_t>(pack_orders(head.orders));
   const auto base = static_cast<std::uint64_t>(head.base);
   out.write_varint(base << 1 ^ (head.base < 0 ? ~std::uint64_t{0} : 0));
@@ -460,6 +480,7 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
     out.write(workspace.runner_up.pipeline);
     out.write(workspace.runner_up.percent);
   }
+  if (head.finer != 0) out.write(head.finer);
   if (head.exact_count != 0) {
     write_exact_points_of(rank, extents, head.exact_count * value_bytes, workspace, out);
   }
@@ -483,12 +504,17 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   const unsigned flags = in.read<std::uint8_t>();
   const std::uint8_t orders = in.read<std::uint8_t>();
   const std::uint64_t base = in.read_varint();
-  constexpr unsigned kKnown =
-      format::kHasExactPoints | format::kWideCodes | format::kHasSigns | format::kHasRunnerUp;
+  constexpr unsigned kKnown = format::kHasExactPoints | format::kWideCodes | format::kHasSigns |
+                              format::kHasRunnerUp | format::kHasFinerStep;
   head->runner_up = {};
   if ((flags & format::kHasRunnerUp) != 0) {
     head->runner_up.pipeline = in.read<std::uint8_t>();
     head->runner_up.percent = in.read<std::uint8_t>();
+  }
+  head->finer = 0;
+  if ((flags & format::kHasFinerStep) != 0) {
+    head->finer = in.read<std::uint8_t>();
+    if (head->finer > format::kMaxFiner || parameters.pointwise) return false;
   }
   if (!in.ok() || (flags & ~kKnown) != 0 || !unpack_orders(orders, rank, &head->orders) ||
       !orders_fit(head->orders, rank, extents)) {
@@ -516,29 +542,41 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   return true;
 }
 
-std::string describe_head(std::span<const std::uint8_t> payload, int rank) {
-  ByteReader in(payload);
+HeadInWords pass_head(ByteReader& in) {
+  HeadInWords words;
   const unsigned flags = in.read<std::uint8_t>();
-  Orders orders{};
-  if (!unpack_orders(in.read<std::uint8_t>(), rank, &orders)) return "damaged";
+  words.orders = in.read<std::uint8_t>();
   in.read_varint();
-  RunnerUp runner_up;
+  std::string trial;
   if ((flags & format::kHasRunnerUp) != 0) {
-    runner_up.pipeline = in.read<std::uint8_t>();
-    runner_up.percent = in.read<std::uint8_t>();
+    const auto pipeline = in.read<std::uint8_t>();
+    const unsigned percent = in.read<std::uint8_t>();
+    trial = "; in a trial " + std::string(name_of(static_cast<Pipeline>(pipeline))) + " took " +
+            std::to_string(percent) + (percent == 255 ? " % more or worse" : " % more");
   }
-  std::string text = "orders ";
-  for (int k = 0; k < rank; ++k) text += static_cast<char>('0' + orders[k]);
-  if ((flags & format::kWideCodes) != 0) text += ", 64-bit codes";
-  if ((flags & format::kHasExactPoints) != 0) text += ", exact points";
-  return text + describe_runner_up(runner_up);
+  if ((flags & format::kWideCodes) != 0) words.text += ", 64-bit codes";
+  if ((flags & format::kHasFinerStep) != 0) {
+    const unsigned finer = in.read<std::uint8_t>();
+    words.text += ", step " + std::to_string((finer * 100 + 128) / 256) + " % finer";
+  }
+  if ((flags & format::kHasExactPoints) != 0) {
+    words.text += ", exact points";
+    in.read_varint();
+    in.read_bytes(in.read_varint());
+    in.read_bytes(in.read_varint());
+  }
+  words.text += trial;
+  return words;
 }
 
-std::string describe_runner_up(const RunnerUp& runner_up) {
-  if (runner_up.pipeline == 0) return {};
-  return "; in a trial " + std::string(name_of(static_cast<Pipeline>(runner_up.pipeline))) +
-         " took " + std::to_string(runner_up.percent) +
-         (runner_up.percent == 255 ? " % more or worse" : " % more");
+std::string describe_head(std::span<const std::uint8_t> payload, int rank) {
+  ByteReader in(payload);
+  const HeadInWords words = pass_head(in);
+  Orders orders{};
+  if (!in.ok() || !unpack_orders(words.orders, rank, &orders)) return "damaged";
+  std::string text = "orders ";
+  for (int k = 0; k < rank; ++k) text += static_cast<char>('0' + orders[k]);
+  return text + words.text;
 }
 
 template const float* contiguous(const Box<const float>&, Workspace&);
@@ -550,6 +588,8 @@ template void write_values(const double*, bool, const Box<double>&, Workspace&);
                                           QuantizedChunk<T, Q>*);
 #define FIRN_INSTANTIATE(T, Q)                                                                \
   FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                             \
+  template double mean_square(const Box<const T>&, const Parameters&,                         \
+                              const QuantizedChunk<T, Q>&);                                   \
   template void restore_chunk(const Q*, const PayloadHead&, const Parameters&, const Box<T>&, \
                               Workspace&);
 FIRN_INSTANTIATE_QUANTIZE(float, std::int16_t)

@@ -55,6 +55,11 @@ template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result);
 
+// Mean squared error of the codes, in bounds. Not for a point-wise bound.
+template <class T, class Q>
+double mean_square(const Box<const T>& chunk, const Parameters& parameters,
+                   const QuantizedChunk<T, Q>& quantized);
+
 // The orders of least estimated cost on a sample of the chunk, from those with at most
 // `max_lags` lags.
 template <class Q>
@@ -73,7 +78,8 @@ struct PayloadHead {
   std::int64_t base = 0;
   std::size_t exact_count = 0;
   bool signs = false;
-  RunnerUp runner_up;  // read; written is that of the workspace
+  std::uint8_t finer = 0;  // as in Parameters
+  RunnerUp runner_up;      // read; written is that of the workspace
 };
 
 // Writes decoded values to the chunk's place: dequantised codes, then the exact points on top.
@@ -114,8 +120,13 @@ void write_payload_head(const PayloadHead& head, int rank,
 bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
                        const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
                        std::size_t count, Workspace& workspace, PayloadHead* head);
-// What a trial said, in words: "; in a trial interp took 12 % more". Nothing without a trial.
-std::string describe_runner_up(const RunnerUp& runner_up);
+// What a head says but for its orders, as the end of a sentence; `in` is then behind its exact
+// points.
+struct HeadInWords {
+  std::uint8_t orders = 0;
+  std::string text;
+};
+HeadInWords pass_head(ByteReader& in);
 // The head in words.
 std::string describe_head(std::span<const std::uint8_t> payload, int rank);
 

@@ -30,10 +30,11 @@ struct Scale {
   T step;
   T inverse_step;  // 1 / step; infinite when step is subnormal, and then no value passes
 
-  // bound must be exact in T.
-  Scale(T absolute_bound, int margin)
+  // bound must be exact in T. `finer`, below 256: by how many 256ths the step is smaller still.
+  Scale(T absolute_bound, int margin, unsigned finer = 0)
       : bound(absolute_bound),
-        step(2 * absolute_bound * (1 - 1 / static_cast<T>(1 << margin))),
+        step(2 * absolute_bound * (1 - 1 / static_cast<T>(1 << margin)) *
+             (static_cast<T>(256 - finer) / 256)),
         inverse_step(1 / step) {}
 };
 
