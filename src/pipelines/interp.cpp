@@ -618,7 +618,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       segments.push_back(cls.count);
       done += cls.count;
     }
-    if (s > 1) refinement.close_level();
+    if (s > 1 || parameters.measured) refinement.close_level();
   }
   if (exact.costly(parameters.pointwise) > count / 4 && !parameters.fill) return false;
 

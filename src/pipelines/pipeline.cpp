@@ -360,10 +360,11 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     rank_candidates(std::span(close.data(), kept), chunk, parameters, workspace, out);
     list = close;
   }
+  const bool again = parameters.thorough && !weak && !far_behind(list[1]);
+  parameters.measured = parameters.measured && again;
   const bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
   workspace.runner_up = {};
-  if (!done) return false;
-  if (weak || !parameters.thorough || far_behind(list[1])) return true;
+  if (!done || !again) return done;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
   Encoded next;
