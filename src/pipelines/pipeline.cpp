@@ -307,7 +307,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
   // A trial of a few kilobytes is not trusted much.
   const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
-  const double near = list[0].score * (weak ? 1.4 : 1.06) + (weak ? 96 : 0);
+  const double near = list[0].score * (weak ? 1.4 : 1.15) + (weak ? 96 : 0);
   for (std::size_t i = 1; i < (weak ? count : std::size_t{2}); ++i) {
     Encoded next;
     if (list[i].score <= near && encode_with(list[i], chunk, parameters, workspace, other, &next) &&
