@@ -346,7 +346,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
   const auto far_behind = [&](const Candidate& candidate) {
     const auto size = static_cast<double>(trial);
-    return candidate.score > list[0].score + (weak ? 0.4 * size + 96 : 0.06 * size);
+    return candidate.score > list[0].score + (weak ? 0.4 * size + 96 : 0.15 * size);
   };
   if (weak) {
     std::array<Candidate, kMaxCandidates> close{};
