@@ -117,4 +117,5 @@ def line(bound, name, rows):
     return text + ("         yes" if held else "          NO")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -230,11 +230,12 @@ class Judge {
     for (double step = 1; finer < format::kMaxFiner && step * step > ratio; ++finer) {
       step -= 1.0 / 256;
     }
-    return static_cast<std::uint8_t>(finer);
+    return static_cast<std::uint8_t>(finer < kLeastFiner ? 0 : finer);
   }
 
  private:
-  static constexpr double kTolerance = 1.09;  // 0.37 dB
+  static constexpr double kTolerance = 1.06;  // 0.25 dB
+  static constexpr unsigned kLeastFiner = 3;  // less is lost among where the values happen to lie
 
   bool excessive(const Encoded& encoded) const {
     return limit_ > 0 && encoded.mean_square > limit_;
@@ -245,19 +246,21 @@ class Judge {
   double limit_ = 0;
 };
 
-// Plain interpolation of a chunk.
+// Interpolation of a chunk, with finer coarse levels as far as that is cheap.
 template <class T>
-Candidate plain_interpolation(const Box<const T>& chunk) {
+Candidate interpolation(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen) {
+  if (parameters.pointwise) return {Pipeline::interp, frozen};
   int axes = 0;
-  for (int k = 0; k < chunk.rank(); ++k) axes += chunk.extents()[k] > 1;
-  return {Pipeline::interp, 0, cheap_fineness(axes)};
+  for (int k = 0; k < chunk.rank(); ++k) axes += chunk.extents()[k] > 1 && !(frozen >> k & 1);
+  return {Pipeline::interp, frozen, cheap_fineness(axes)};
 }
 
 // Ranks the candidates, of which the first is plain interpolation, by what they count for on a part
 // of the chunk, and settles their steps; returns the size of the best, 0 when all failed.
 template <class T>
 std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>& part,
-                            const Parameters& parameters, Workspace& workspace, std::uint8_t* out) {
+                            const Parameters& parameters, Judge& judge, Workspace& workspace,
+                            std::uint8_t* out) {
   workspace.runner_up = {};
   struct Ranked {
     double score;
@@ -265,14 +268,15 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
     Candidate candidate;
     std::size_t number;
   };
-  Judge judge(parameters, part.count());
+  judge = Judge(parameters, part.count());
   std::array<Ranked, kMaxCandidates> ranked{};
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Encoded trial;
     ranked[i] = {std::numeric_limits<double>::infinity(), 0, candidates[i], i};
     ranked[i].candidate.score = ranked[i].score;
     if (!encode_with(candidates[i], part, parameters, workspace, out, &trial)) continue;
-    if (i == 0) judge.set_reference(trial.mean_square);
+    // Along a single axis interpolation has no less error than others.
+    if (i == 0 && candidates[0].fineness != 0) judge.set_reference(trial.mean_square);
     ranked[i].size = trial.size;
     ranked[i].score = judge(trial);
     ranked[i].candidate.score = ranked[i].score;
@@ -315,12 +319,14 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   parameters.books = BookPolicy::cost;
   std::array<Candidate, kMaxCandidates> list{};
   std::size_t count = 0;
-  const Candidate plain =
-      parameters.pointwise ? Candidate{Pipeline::interp} : plain_interpolation(chunk);
+  const Candidate plain = interpolation(chunk, parameters, 0);
   list[count++] = plain;
   list[count++] = {Pipeline::contexts};
   // A table with every residual in it: for particles, whose distances may have several peaks.
-  if (parameters.thorough || chunk.rank() == 1) list[count++] = {Pipeline::lorenzo};
+  constexpr std::size_t kTableValues = 16384;
+  if (parameters.thorough || (chunk.rank() == 1 && chunk.count() >= kTableValues)) {
+    list[count++] = {Pipeline::lorenzo};
+  }
   if (!parameters.pointwise) {
     if (parameters.thorough) list[count++] = {Pipeline::causal};
     const int finest = parameters.tune_psnr ? kMaxFineness : parameters.thorough ? 1 : 0;
@@ -333,14 +339,13 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   const Box<const T> part = middle(chunk);
   const unsigned rough = chunk.rank() > 1 ? rough_axes(part, parameters, workspace) : 0;
   for (int k = 0; k < (parameters.thorough ? chunk.rank() : 1); ++k) {
-    if ((rough >> k & 1) == 0) continue;
-    list[count] = plain;
-    list[count++].frozen = 1u << k;
+    if (rough >> k & 1) list[count++] = interpolation(chunk, parameters, 1u << k);
   }
   Parameters for_trial = parameters;
   for_trial.trial = true;
+  Judge judge(parameters, chunk.count());
   const std::size_t trial =
-      rank_candidates(std::span(list.data(), count), part, for_trial, workspace, out);
+      rank_candidates(std::span(list.data(), count), part, for_trial, judge, workspace, out);
   // A trial of a few kilobytes is not trusted much: those that are not far behind are ranked again
   // by what the chunk itself takes.
   const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
@@ -348,28 +353,34 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     const auto size = static_cast<double>(trial);
     return candidate.score > list[0].score + (weak ? 0.4 * size + 96 : 0.15 * size);
   };
+  std::size_t kept = 0;
   if (weak) {
     std::array<Candidate, kMaxCandidates> close{};
-    std::size_t kept = 0;
     close[kept++] = plain;
     for (std::size_t i = 0; i < count; ++i) {
       Candidate candidate = list[i];
       candidate.finer = 0;
       if (!candidate.same_way(plain) && !far_behind(list[i])) close[kept++] = candidate;
     }
-    rank_candidates(std::span(close.data(), kept), chunk, parameters, workspace, out);
+    rank_candidates(std::span(close.data(), kept), chunk, parameters, judge, workspace, out);
     list = close;
   }
   const bool again = parameters.thorough && !weak && !far_behind(list[1]);
-  parameters.measured = parameters.measured && again;
-  const bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
+  parameters.measured = parameters.measured && (again || list[0].finer != 0);
+  bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
+  // Where nothing happens errors linger, whatever the step: then the best that needs no finer one.
+  if (done && weak && list[0].finer != 0 && judge.finer(*encoded) > 0) {
+    const auto sound = std::find_if(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(kept),
+                                    [](const Candidate& each) { return each.finer == 0; });
+    done = encode_with(*sound, chunk, parameters, workspace, out, encoded);
+  }
   workspace.runner_up = {};
   if (!done || !again) return done;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
   Encoded next;
   if (!encode_with(list[1], chunk, parameters, workspace, other, &next)) return true;
-  Judge judge(parameters, chunk.count());
+  judge = Judge(parameters, chunk.count());
   if (list[0].same_way(plain)) judge.set_reference(encoded->mean_square);
   if (list[1].same_way(plain)) judge.set_reference(next.mean_square);
   if (judge(next) < judge(*encoded)) {
