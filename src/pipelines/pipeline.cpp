@@ -86,13 +86,6 @@ std::size_t payload_capacity(std::size_t count, Type type) {
 
 namespace {
 
-// A way to encode a chunk: a pipeline and, for `interp`, its frozen axes and how much finer its
-// coarse levels are.
-struct Candidate {
-  Pipeline pipeline;
-  unsigned frozen = 0;
-  int fineness = 0;
-};
 constexpr std::size_t kMaxCandidates = 16;
 
 template <class T>
@@ -237,6 +230,14 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
   if (chunk.count() <= kFewValues && !parameters.thorough) {
     return encode_with({Pipeline::contexts}, chunk, parameters, workspace, out, encoded);
   }
+  const Choice& choice = parameters.choice;
+  if (choice.candidate.pipeline != Pipeline::automatic) {
+    workspace.runner_up = choice.runner_up;
+    const bool done = encode_with(choice.candidate, chunk, parameters, workspace, out, encoded);
+    workspace.runner_up = {};
+    encoded->choice = choice;
+    if (done) return true;
+  }
   std::array<Candidate, kMaxCandidates> list{};
   std::size_t count = 0;
   list[count++] = {Pipeline::contexts};
@@ -256,7 +257,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
   const std::span<Candidate> candidates(list.data(), count);
   const std::size_t trial = rank_candidates(candidates, middle(chunk), parameters, workspace, out);
   const bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
-  workspace.runner_up = {};
+  encoded->choice = {list[0], 0, std::exchange(workspace.runner_up, {})};
   if (!done) return false;
   if (parameters.tune_psnr || (!parameters.thorough && trial > kWeakTrialBytes)) return true;
   std::uint8_t* other = workspace.trial.reserve(
@@ -270,6 +271,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
         next.size < encoded->size) {
       std::memcpy(out, other, next.size);
       *encoded = next;
+      encoded->choice.candidate = list[i];
     }
   }
   return true;

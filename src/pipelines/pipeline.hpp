@@ -17,6 +17,22 @@ namespace firn::pipelines {
 
 inline constexpr std::uint32_t kNoBook = ~std::uint32_t{0};
 
+// A way to encode a chunk: a pipeline and, for `interp`, its frozen axes and how much finer its
+// coarse levels are.
+struct Candidate {
+  Pipeline pipeline = Pipeline::automatic;
+  unsigned frozen = 0;
+  int fineness = 0;
+};
+
+// The one that was chosen, to be used again; automatic: none was. For `blockpack` also the
+// packed orders of its differences.
+struct Choice {
+  Candidate candidate{};
+  std::uint8_t orders = 0;
+  RunnerUp runner_up{};
+};
+
 // The same for all chunks of a stream, but for what is said to differ.
 struct Parameters {
   Pipeline pipeline = Pipeline::lorenzo;  // the one to try first; automatic: the best of several
@@ -32,6 +48,7 @@ struct Parameters {
   std::span<const std::span<const std::uint8_t>> shared_books;
   BookPolicy books = BookPolicy::cost;
   std::uint32_t book = kNoBook;
+  Choice choice;  // of this chunk for `automatic`, made under a bound not far from this one
   bool streaming = false;  // decode: the output is too large for the caches to be of use
 };
 
@@ -39,6 +56,7 @@ struct Encoded {
   Pipeline pipeline = Pipeline::raw;  // the one that was used
   std::size_t size = 0;               // bytes of payload
   double max_error = 0;               // relative when the bound is
+  Choice choice{};                    // that was made, for another time
 };
 
 // Room that encode() needs for a chunk of `count` values.
