@@ -63,7 +63,8 @@ def main():
     parser.add_argument("--rel", nargs="+", default=[])
     parser.add_argument("--pwrel", nargs="+", default=[], help="relative to each value")
     parser.add_argument("--tile", type=int, default=0)
-    parser.add_argument("--threads", default="1")
+    parser.add_argument("--threads", nargs="+", default=["1"],
+                        help="several: each, and how many times as fast as the first")
     parser.add_argument("--codecs", nargs="+", help="only these presets and pipelines")
     parser.add_argument("--fields", action="store_true", help="a line for each field as well")
     arguments = parser.parse_args()
@@ -73,7 +74,7 @@ def main():
         fields = [f for f in fields if f[0].stat().st_size >= 1_000_000]
     if not fields:
         sys.exit(f"no fields in {arguments.folder}")
-    print(f"{len(fields)} fields of {arguments.folder}, {arguments.threads} thread(s)")
+    print(f"{len(fields)} fields of {arguments.folder}, {' and '.join(arguments.threads)} thread(s)")
     print("bound  codec       ratio   of memcpy: compress decompress   of zfp: compress decompress  bound held")
     bounds = [("--rel", value) for value in arguments.rel]
     bounds += [("--pwrel", value) for value in arguments.pwrel]
@@ -81,20 +82,28 @@ def main():
         for option, name in CODECS:
             if arguments.codecs and name not in arguments.codecs or ONLY.get(name, kind) != kind:
                 continue
-            rows = []
+            rows = {threads: [] for threads in arguments.threads}
             for path, described in fields:
-                command = [arguments.firn, "bench", "--json", kind, value, option, name]
-                command += ["--threads", arguments.threads, *described, str(path)]
-                if arguments.tile:
-                    command += ["--tile", str(arguments.tile)]
-                done = subprocess.run(command, capture_output=True, text=True)
-                if done.returncode != 0:
-                    sys.exit(done.stderr)
-                rows.append((path.stem, json.loads(done.stdout)))
-            if arguments.fields:
-                for stem, row in rows:
-                    print(line(value, name, [row]) + "  " + stem)
-            print(line(value, name, [row for _, row in rows]))
+                for threads in arguments.threads:
+                    command = [arguments.firn, "bench", "--json", kind, value, option, name]
+                    command += ["--threads", threads, *described, str(path)]
+                    if arguments.tile:
+                        command += ["--tile", str(arguments.tile)]
+                    done = subprocess.run(command, capture_output=True, text=True)
+                    if done.returncode != 0:
+                        sys.exit(done.stderr)
+                    rows[threads].append(json.loads(done.stdout))
+            for threads in arguments.threads:
+                if arguments.fields:
+                    for (path, _), row in zip(fields, rows[threads]):
+                        print(line(value, name, [row]) + "  " + path.stem)
+                print(line(value, name, rows[threads]))
+            for threads in arguments.threads[1:]:
+                pairs = list(zip(rows[arguments.threads[0]], rows[threads]))
+                gains = [mean(more[key] / one[key] for one, more in pairs)
+                         for key in ("compress_mb_s", "decompress_mb_s", "memcpy_mb_s")]
+                print(f"{'':8} {threads} threads / {arguments.threads[0]}: compress {gains[0]:.2f}, "
+                      f"decompress {gains[1]:.2f}, memcpy {gains[2]:.2f}")
 
 
 def line(bound, name, rows):

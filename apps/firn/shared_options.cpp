@@ -117,7 +117,7 @@ firn::Options CompressionOptions::options(std::optional<firn::Bound> fallback,
     }
     options.max_abs = parse_positive("--max-abs", max_abs_);
   }
-  if (tune_ == "psnr") options.tune = firn::Tune::psnr;
+  if (!tune_.empty()) options.tune = value_or_fail(firn::parse_tune(tune_), "--tune");
   if (!preset_.empty()) options.preset = value_or_fail(firn::parse_preset(preset_), "--preset");
   if (!pipeline_.empty()) {
     options.pipeline = value_or_fail(firn::parse_pipeline(pipeline_), "--pipeline");

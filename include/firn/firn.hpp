@@ -186,6 +186,7 @@ FIRN_API Result<BookPolicy> parse_book_policy(const std::string& name);
 // at equal PSNR (a few per cent larger, errors well below the bound).
 enum class Tune : std::uint8_t { size, psnr };
 FIRN_API const char* name_of(Tune tune);
+FIRN_API Result<Tune> parse_tune(const std::string& name);
 
 // Everything that decides the bytes of a stream.
 struct Options {

@@ -13,6 +13,7 @@ The manual is docs/python.md in Firn's repository.
 from ._api import (
     compress,
     decompress,
+    decompress_preview,
     decompress_region,
     estimate,
     info,
@@ -70,6 +71,7 @@ __all__ = [
     "Unsupported",
     "compress",
     "decompress",
+    "decompress_preview",
     "decompress_region",
     "estimate",
     "hdf5",

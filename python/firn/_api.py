@@ -34,6 +34,8 @@ def compress(
     pipeline: str | None = None,
     chunk: ChunkShape | None = None,
     fill: SupportsFloat | None = None,
+    tune: str = "size",
+    books: str = "cost",
     threads: int = 0,
 ) -> bytes:
     """Compress an array; every decoded value will be within the bound.
@@ -60,6 +62,10 @@ def compress(
         Shape of the chunks, which are decoded one by one; chosen from the array's shape if None.
     fill
         A value that marks missing data: kept exactly and left out of the value range.
+    tune
+        What "balanced" and "small" make least: "size", or "psnr", the size at equal PSNR.
+    books
+        Where pipeline "lorenzo" takes its Huffman books from: "cost", "chi", "stored", "offline".
     threads
         0: all cores. The bytes are the same for any number.
 
@@ -89,6 +95,8 @@ def compress(
         pipeline=pipeline,
         chunk=chunk,
         fill=fill,
+        tune=tune,
+        books=books,
     )
     return _core.compress(as_input(array), options, threads)
 
@@ -139,6 +147,30 @@ def decompress(buffer: Buffer, *, out: AnyArray | None = None, threads: int = 0)
         plain = np.empty(out.shape, out.dtype.newbyteorder("="))
         _core.decompress(buffer, plain, threads)
         out[...] = plain
+    return out
+
+
+def decompress_preview(buffer: Buffer, factor: int, *, threads: int = 0) -> AnyArray:
+    """Decode every factor-th value along each axis of each chunk.
+
+    Chunks that were encoded by interpolation are read from their beginning only; others are decoded
+    and thinned out. The values are those of the whole array.
+
+    Parameters
+    ----------
+    buffer
+        The stream, as for decompress.
+    factor
+        A power of two.
+
+    Examples
+    --------
+    >>> field = np.sin(np.arange(4096.0) / 50).reshape(64, 64)
+    >>> firn.decompress_preview(firn.compress(field, abs=1e-3), 4).shape
+    (16, 16)
+    """
+    out = np.empty(_core.preview_shape(buffer, factor), _core.inspect(buffer)["dtype"])
+    _core.decompress_preview(buffer, factor, out, threads)
     return out
 
 

@@ -30,6 +30,8 @@ class Options(FilterOptions, total=False):
     ratio: SupportsFloat | None
     max_abs: SupportsFloat | None
     chunk: ChunkShape | None
+    tune: str
+    books: str
 
 
 def make_options(
@@ -45,6 +47,8 @@ def make_options(
     pipeline: str | None = None,
     chunk: ChunkShape | None = None,
     fill: SupportsFloat | None = None,
+    tune: str = "size",
+    books: str = "cost",
 ) -> _core.Options:
     """The library's options. Raises what is wrong with them, as far as it depends on no array."""
     bounds = {"abs": abs, "rel": rel, "pwrel": pwrel, "psnr": psnr, "ratio": ratio}
@@ -69,4 +73,6 @@ def make_options(
         extents,
         None if fill is None else float(fill),
         None if max_abs is None else float(max_abs),
+        tune,
+        books,
     )

@@ -1,5 +1,9 @@
 #include "buffers.hpp"
 
+#if __has_include(<sys/mman.h>)
+#include <sys/mman.h>
+#endif
+
 #include <bit>
 #include <string_view>
 
@@ -40,6 +44,16 @@ Array::Array(nb::handle object, int flags) : HeldBuffer(object, flags) {
     aligned = aligned && view_.strides[k] % view_.itemsize == 0;
   }
   if (!aligned) throw nb::value_error("not an aligned array");
+}
+
+void prefer_huge_pages([[maybe_unused]] std::span<std::uint8_t> memory) {
+#if defined(MADV_HUGEPAGE)
+  constexpr std::uintptr_t kPage = std::uintptr_t{1} << 21;
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+  const std::uintptr_t begin = (address + kPage - 1) / kPage * kPage;
+  const std::uintptr_t end = (address + memory.size()) / kPage * kPage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#endif
 }
 
 }  // namespace firn_python

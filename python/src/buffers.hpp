@@ -64,4 +64,8 @@ class MutableArray : public Array {
   firn::MutableArrayView view() const { return {view_.buf, type_, shape_, strides_}; }
 };
 
+// Asks for large pages for large memory that will soon be written to, as numpy does for its arrays:
+// the first touch of a small page costs more than compressing what fits on it.
+void prefer_huge_pages(std::span<std::uint8_t> memory);
+
 }  // namespace firn_python

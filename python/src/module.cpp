@@ -95,13 +95,16 @@ firn::Bound bound_of(const std::string& name, double value) {
 firn::Options options_of(const std::string& bound, double bound_value, const std::string& preset,
                          const std::optional<std::string>& pipeline,
                          const std::vector<std::uint64_t>& chunk, std::optional<double> fill,
-                         std::optional<double> max_abs) {
+                         std::optional<double> max_abs, const std::string& tune,
+                         const std::string& books) {
   firn::Options options;
   options.bound = bound_of(bound, bound_value);
   options.preset = value_or_raise(firn::parse_preset(preset));
   if (pipeline) options.pipeline = value_or_raise(firn::parse_pipeline(*pipeline));
   options.fill = fill;
   options.max_abs = max_abs;
+  options.tune = value_or_raise(firn::parse_tune(tune));
+  options.books = value_or_raise(firn::parse_book_policy(books));
   value_or_raise(firn::worst_case_size(firn::Type::f64, {1}, options));
   options.chunk = shape_of(chunk);  // which has to fit an array
   return options;
@@ -117,6 +120,7 @@ nb::object compress(nb::handle array, const firn::Options& options, int threads)
   nb::object holder = nb::steal(bytes);
   const std::span<std::uint8_t> out(reinterpret_cast<std::uint8_t*>(PyBytes_AsString(bytes)),
                                     static_cast<std::size_t>(room));
+  prefer_huge_pages(out);
   firn::Result<std::size_t> size = std::size_t{0};
   {
     const nb::gil_scoped_release released;
@@ -170,6 +174,21 @@ void decompress_region(nb::handle stream, const std::vector<std::uint64_t>& orig
   value_or_raise(with_decompressor([&](firn::Decompressor& decompressor) {
     return decompressor.decompress_region(bytes.span(), region, array.view(),
                                           execution_of(threads));
+  }));
+}
+
+std::vector<std::uint64_t> preview_shape(nb::handle stream, int factor) {
+  const Bytes bytes(stream);
+  const firn::Shape shape = value_or_raise(firn::preview_shape(bytes.span(), factor));
+  return {shape.extents.begin(), shape.extents.begin() + shape.rank};
+}
+
+void decompress_preview(nb::handle stream, int factor, nb::handle out, int threads) {
+  const Bytes bytes(stream);
+  const MutableArray array(out);
+  value_or_raise(with_decompressor([&](firn::Decompressor& decompressor) {
+    return decompressor.decompress_preview(bytes.span(), factor, array.view(),
+                                           execution_of(threads));
   }));
 }
 
@@ -270,17 +289,20 @@ NB_MODULE(_core, module) {
           [](firn::Options* self, const std::string& bound, double bound_value,
              const std::string& preset, const std::optional<std::string>& pipeline,
              const std::vector<std::uint64_t>& chunk, std::optional<double> fill,
-             std::optional<double> max_abs) {
-            new (self) firn::Options(
-                options_of(bound, bound_value, preset, pipeline, chunk, fill, max_abs));
+             std::optional<double> max_abs, const std::string& tune, const std::string& books) {
+            new (self) firn::Options(options_of(bound, bound_value, preset, pipeline, chunk, fill,
+                                                max_abs, tune, books));
           },
           "bound"_a, "bound_value"_a, "preset"_a, "pipeline"_a.none(), "chunk"_a, "fill"_a.none(),
-          "max_abs"_a.none());
+          "max_abs"_a.none(), "tune"_a, "books"_a);
   define_streams(module);
   module.def("compress", &compress, "array"_a, "options"_a, "threads"_a);
   module.def("estimate", &estimate, "array"_a, "options"_a, "threads"_a);
   module.def("decompress", &decompress, "stream"_a, "out"_a, "threads"_a);
   module.def("decompress_region", &decompress_region, "stream"_a, "origin"_a, "out"_a, "threads"_a);
+  module.def("preview_shape", &preview_shape, "stream"_a, "factor"_a);
+  module.def("decompress_preview", &decompress_preview, "stream"_a, "factor"_a, "out"_a,
+             "threads"_a);
   module.def("salvage", &salvage, "stream"_a, "out"_a, "threads"_a);
   module.def("inspect", &inspect, "stream"_a);
   module.def("inspect_chunks", &inspect_chunks, "stream"_a);

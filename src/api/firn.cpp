@@ -110,6 +110,14 @@ Result<BookPolicy> parse_book_policy(const std::string& name) {
                "no book policy \"" + name + "\"; there are cost, chi, stored, offline"};
 }
 
+Result<Tune> parse_tune(const std::string& name) {
+  for (const Tune tune : {Tune::size, Tune::psnr}) {
+    if (name == name_of(tune)) return tune;
+  }
+  return Error{ErrorCode::invalid_argument,
+               "cannot tune for \"" + name + "\"; there are size, psnr"};
+}
+
 bool Buffer::resize(std::size_t size) {
   // Gives memory back only when that is worth a call.
   if (size > capacity_ || size < capacity_ / 2) {

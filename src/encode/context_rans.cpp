@@ -358,7 +358,61 @@ void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
   }
 }
 
+// log2 of a positive number, to 2e-4.
+double rough_log2(std::uint32_t value) {
+  const int exponent = static_cast<int>(std::bit_width(value)) - 1;
+  const double mantissa = static_cast<double>(value) / static_cast<double>(1u << exponent);
+  // ln m = 2 artanh((m - 1) / (m + 1))
+  const double s = (mantissa - 1) / (mantissa + 1), square = s * s;
+  return exponent + 2.885390081777927 * s * (1 + square * (1.0 / 3 + square * 0.2));
+}
+
 }  // namespace
+
+template <class Q>
+const std::uint32_t* ContextRansEncoder::count_tokens(const Q* residuals,
+                                                      const std::uint8_t* contexts,
+                                                      std::size_t count, simd::Target target,
+                                                      ContextShifts& shifts) {
+  std::uint8_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, contexts[i]);
+  shifts.context_count = largest + 1;
+  // Two histograms in turn, so that equal neighbours do not wait for each other.
+  const std::size_t size = static_cast<std::size_t>(shifts.context_count) * kTokenCount;
+  std::uint32_t* counts = histogram_.reserve(2 * kSampleBins * kMaxContexts);
+  choose_shifts(residuals, contexts, count, counts, shifts);
+  Cell* cells = cells_.reserve(count);
+  context_rans_kernels<Q>(target).tokenize(residuals, contexts, shifts, count, cells);
+  std::memset(counts, 0, 2 * size * sizeof *counts);
+  count_cells(cells, count, counts, counts + size);
+  for (std::size_t k = 0; k < size; ++k) counts[k] += counts[size + k];
+  return counts;
+}
+
+template <class Q>
+std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t* contexts,
+                                         std::size_t count, simd::Target target) {
+  if (count == 0) return 0;
+  ContextShifts shifts;
+  const std::uint32_t* counts = count_tokens(residuals, contexts, count, target, shifts);
+  double bits = 0;
+  for (int c = 0; c < shifts.context_count; ++c) {
+    const std::uint32_t* tokens = counts + c * kTokenCount;
+    std::uint32_t total = 0;
+    for (int index = 0; index < kTokenCount; ++index) {
+      const std::uint32_t seen = tokens[index];
+      if (seen == 0) continue;
+      total += seen;
+      const int token = index < 32 ? 32 - index : index - 32;
+      // An escape takes some 20 bits; describing the distribution, 2 bits for each token.
+      const int raw = token == 32 ? 20 : extra_bits(token);
+      bits += static_cast<double>(seen) * (raw - rough_log2(seen)) + 2;
+    }
+    if (total == 0) continue;
+    bits += static_cast<double>(total) * (shifts.shift[c] + rough_log2(total)) + 8;
+  }
+  return static_cast<std::size_t>(bits / 8);
+}
 
 template <class Q>
 std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* contexts,
@@ -368,19 +422,9 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
   if (count == 0) return 0;
   const ContextRansKernels<Q>& kernels = context_rans_kernels<Q>(target);
   RansWriter writer;
-  std::uint8_t largest = 0;
-  for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, contexts[i]);
-  const int context_count = largest + 1;
-  writer.shifts.context_count = context_count;
-  // Two histograms in turn, so that equal neighbours do not wait for each other.
-  const std::size_t size = static_cast<std::size_t>(context_count) * kTokenCount;
-  std::uint32_t* counts = histogram_.reserve(2 * kSampleBins * kMaxContexts);
-  choose_shifts(residuals, contexts, count, counts, writer.shifts);
-  Cell* cells = cells_.reserve(count);
-  kernels.tokenize(residuals, contexts, writer.shifts, count, cells);
-  std::memset(counts, 0, 2 * size * sizeof *counts);
-  count_cells(cells, count, counts, counts + size);
-  for (std::size_t k = 0; k < size; ++k) counts[k] += counts[size + k];
+  const std::uint32_t* counts = count_tokens(residuals, contexts, count, target, writer.shifts);
+  const int context_count = writer.shifts.context_count;
+  const Cell* cells = cells_.data();
 
   // Distributions and the head of the payload.
   const Family& members = family();
@@ -530,15 +574,17 @@ const ContextRansKernels<Q>& context_rans_reference() {
   return kernels;
 }
 
-#define FIRN_INSTANTIATE(Q)                                                                   \
-  template std::size_t ContextRansEncoder::encode(const Q*, const std::uint8_t*, std::size_t, \
-                                                  std::span<const std::size_t>, simd::Target, \
-                                                  std::uint8_t*, std::size_t);                \
-  template bool ContextRansDecoder::decode(const std::uint8_t*, std::size_t, Q*);             \
-  template const ContextRansKernels<Q>& context_rans_reference();                             \
-  template void encode_group(RansWriter&, const Q*, const Cell*, std::size_t);                \
-  template bool decode_group(RansReader&, const std::uint8_t*, std::size_t, Q*);              \
-  template bool decode_raw_bits(RansReader&, const std::uint8_t*, const std::int32_t*,        \
+#define FIRN_INSTANTIATE(Q)                                                                     \
+  template std::size_t ContextRansEncoder::encode(const Q*, const std::uint8_t*, std::size_t,   \
+                                                  std::span<const std::size_t>, simd::Target,   \
+                                                  std::uint8_t*, std::size_t);                  \
+  template std::size_t ContextRansEncoder::estimate(const Q*, const std::uint8_t*, std::size_t, \
+                                                    simd::Target);                              \
+  template bool ContextRansDecoder::decode(const std::uint8_t*, std::size_t, Q*);               \
+  template const ContextRansKernels<Q>& context_rans_reference();                               \
+  template void encode_group(RansWriter&, const Q*, const Cell*, std::size_t);                  \
+  template bool decode_group(RansReader&, const std::uint8_t*, std::size_t, Q*);                \
+  template bool decode_raw_bits(RansReader&, const std::uint8_t*, const std::int32_t*,          \
                                 std::size_t, Q*);
 FIRN_INSTANTIATE(std::int32_t)
 FIRN_INSTANTIATE(std::int64_t)

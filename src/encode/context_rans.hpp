@@ -36,6 +36,8 @@ constexpr std::size_t context_rans_capacity(std::size_t count) {
   return (sizeof(Q) == 4 ? 7 : 11) * count + 8192;
 }
 
+struct ContextShifts;
+
 // Reusable; keeps its working memory. One thread at a time.
 class ContextRansEncoder {
  public:
@@ -55,7 +57,17 @@ class ContextRansEncoder {
                   context_rans_capacity<Q>(count));
   }
 
+  // About what encode() would return, from the entropies of the contexts: for comparisons.
+  template <class Q>
+  std::size_t estimate(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                       simd::Target target);
+
  private:
+  // Chooses the shifts; tokens go to cells_, how many of each to the array returned.
+  template <class Q>
+  const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contexts,
+                                    std::size_t count, simd::Target target, ContextShifts& shifts);
+
   ScratchArray<std::uint16_t> cells_;
   ScratchArray<std::uint32_t> histogram_;
   ScratchArray<EncodeTokens> tables_;

@@ -207,8 +207,9 @@ class Trainer {
   // Returns the bits a value that the fit expects.
   float train(int kind, std::size_t samples, Model::Stencil* stencil) {
     const TapList list = list_taps(kind, wavefront_);
+    const Distances near(list, wavefront_);
     fit_.reset(samples + 1, list.count - 1);
-    for_each_sample(kind, samples, [&](const Position& at) { add_sample(at, list); });
+    for_each_sample(kind, samples, [&](const Position& at) { add_sample(at, list, near); });
     stencil->taps = 1;
     stencil->shift = 0;
     stencil->weights[0] = 1;
@@ -232,11 +233,12 @@ class Trainer {
     const ContextTaps around = list_context_taps(kind, wavefront_.line());
     const Model::Stencil& stencil = model->stencils[static_cast<std::size_t>(kind)];
     const float unit = 1.0f / static_cast<float>(1 << model->shift);
+    const Distances near(list, wavefront_);
     predict::ScaleFit fit;
     for_each_sample(kind, samples, [&](const Position& at) {
       predict::ScaleFit::Sample sample{};
       T spread = 0;
-      const float residual = miss(at, list, stencil, &spread);
+      const float residual = miss(at, list, near, stencil, &spread);
       if (!(std::fabs(residual) < 1e8f)) return;
       for (std::size_t k = 0; k < static_cast<std::size_t>(around.count); ++k) {
         Position there = at;
@@ -247,7 +249,7 @@ class Trainer {
                   : static_cast<std::ptrdiff_t>(wavefront_.extents()[axis]) - 1;
           there[axis] = std::clamp<std::ptrdiff_t>(at[axis] + around.taps[k].offset[axis], 0, last);
         }
-        const float other = std::fabs(miss(there, list, stencil, nullptr));
+        const float other = std::fabs(miss(there, list, near, stencil, nullptr));
         if (!(other < 1e8f)) return;
         const float magnitude = std::floor(std::nearbyint(other) * unit);
         sample[around.taps[k].context_class] += std::min(magnitude, 255.0f) * (1.0f / 64);
@@ -277,6 +279,36 @@ class Trainer {
  private:
   using Position = std::array<std::ptrdiff_t, 4>;
 
+  // How far the taps are in the chunk, for the points that have all of them inside it.
+  struct Distances {
+    Distances(const TapList& list, const Wavefront& wavefront) {
+      for (std::size_t g = 0; g < static_cast<std::size_t>(list.count); ++g) {
+        for (std::size_t axis = 0; axis < 4; ++axis) {
+          const std::ptrdiff_t d = list.taps[g][axis];
+          distance[g] += d * static_cast<std::ptrdiff_t>(wavefront.lags()[axis]);
+          low[axis] = std::max(low[axis], -d);
+          high[axis] = std::max(high[axis], d);
+        }
+      }
+      inside = wavefront.extents();
+      line = wavefront.line();
+    }
+    bool holds(const Position& at) const {
+      for (std::size_t axis = line ? 3 : 0; axis < 4; ++axis) {
+        if (at[axis] < low[axis] ||
+            at[axis] + high[axis] >= static_cast<std::ptrdiff_t>(inside[axis])) {
+          return false;
+        }
+      }
+      return true;
+    }
+
+    std::array<std::ptrdiff_t, kMaxCausalTaps> distance{};
+    Position low{}, high{};
+    std::array<std::size_t, 4> inside{};
+    bool line = false;
+  };
+
   // Points of the planes of a kind, spread evenly but not in step with any axis.
   template <class Visit>
   void for_each_sample(int kind, std::size_t samples, Visit visit) const {
@@ -305,14 +337,17 @@ class Trainer {
 
   // What the stencil misses there, in steps, and how much the nearest taps differ from it; NaN
   // where that cannot be said.
-  float miss(const Position& at, const TapList& list, const Model::Stencil& stencil,
-             T* spread) const {
+  float miss(const Position& at, const TapList& list, const Distances& near_by,
+             const Model::Stencil& stencil, T* spread) const {
     const std::size_t here = place(at, {});
     if (!usable(here)) return std::numeric_limits<float>::quiet_NaN();
     T prediction = 0;
     std::array<T, predict::kSpreadTaps> near{};
+    const bool inside = near_by.holds(at);
     for (int g = 0; g < stencil.taps; ++g) {
-      const std::size_t i = place(at, list.taps[static_cast<std::size_t>(g)]);
+      const auto tap_number = static_cast<std::size_t>(g);
+      const std::size_t i = inside ? here + static_cast<std::size_t>(near_by.distance[tap_number])
+                                   : place(at, list.taps[tap_number]);
       if (!usable(i)) return std::numeric_limits<float>::quiet_NaN();
       const T tap = value(i);
       if (g < predict::kSpreadTaps) near[static_cast<std::size_t>(g)] = tap;
@@ -358,15 +393,18 @@ class Trainer {
     const T corner = value(place(at, {0, 0, next(y), next(x)}));
     return static_cast<float>(((here - left) - (above - corner)) * scale_.inverse_step);
   }
-  void add_sample(const std::array<std::ptrdiff_t, 4>& at, const TapList& list) {
+  void add_sample(const Position& at, const TapList& list, const Distances& near) {
     const std::size_t here = place(at, {});
     if (!usable(here)) return;
+    const bool inside = near.holds(at);
     const std::size_t first = place(at, list.taps[0]);
     if (!usable(first)) return;
     const T base = value(first);
     float* features = fit_.features();
     for (int g = 1; g < list.count; ++g) {
-      const std::size_t i = place(at, list.taps[static_cast<std::size_t>(g)]);
+      const auto tap = static_cast<std::size_t>(g);
+      const std::size_t i =
+          inside ? here + static_cast<std::size_t>(near.distance[tap]) : place(at, list.taps[tap]);
       if (!usable(i)) return;
       features[g - 1] = static_cast<float>((value(i) - base) * scale_.inverse_step);
       if (!(std::fabs(features[g - 1]) < 1e9f)) return;
@@ -408,7 +446,7 @@ Model train_model(const T* values, std::size_t count, int fast, const Wavefront&
                   const quantize::Scale<T>& scale, T fill, Workspace& workspace) {
   Model model;
   model.fast = fast;
-  const std::size_t wanted = std::clamp<std::size_t>(count / 64, 1024, 4096);
+  const std::size_t wanted = std::clamp<std::size_t>(count / 64, 1024, 3072);
   Trainer<T> trainer(values, wavefront, scale, fill, workspace.fit);
   const auto& extents = wavefront.extents();
   double bits = 0;
@@ -435,7 +473,7 @@ Model train_model(const T* values, std::size_t count, int fast, const Wavefront&
                                            : std::array<std::uint8_t, 5>{18, 16, 5, 0, 0};
   model.spread = 4;
   model.floor = 8;
-  trainer.train_contexts(main_kind, 1024, &model);
+  trainer.train_contexts(main_kind, 768, &model);
   return model;
 }
 
@@ -514,8 +552,10 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   write_model(model, wavefront, writer);
-  writer.advance(workspace.rans_encoder.encode(codes, contexts, done, {}, workspace.target,
-                                               writer.here(), rans_capacity(count, done)));
+  writer.advance(parameters.trial
+                     ? workspace.rans_encoder.estimate(codes, contexts, done, workspace.target)
+                     : workspace.rans_encoder.encode(codes, contexts, done, {}, workspace.target,
+                                                     writer.here(), rans_capacity(count, done)));
   // Errors are rounded to the nearest number, so the largest may be a little more than that.
   if (max_error > 0) max_error = std::nextafter(max_error, scale.bound);
   *encoded = {Pipeline::causal, writer.size(), static_cast<double>(max_error)};

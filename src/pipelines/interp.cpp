@@ -114,30 +114,37 @@ class PointCoder {
   bool usable() const { return !pointwise_ || (log_scale_.usable() && !log_scale_.wide()); }
 
   bool pointwise() const { return pointwise_; }
-  T inverse_step() const { return scale_.inverse_step; }
   // The steps of the points at spacing 2^level.
   void set_level(int fineness, int level) { scale_ = level_scale(finest_, fineness, level); }
 
   void predict(const predict::Direction<T>* directions, int count, bool linear, std::size_t length,
-               T* predictions, std::uint8_t* contexts) const {
+               std::uint8_t first_context, T* predictions, std::uint8_t* contexts) const {
     if (pointwise_) {
       const T inverse_step = 1 / (2 * bound_);
-      kernels_.predict_pointwise(directions, count, linear, length, inverse_step, predictions,
-                                 contexts);
+      kernels_.predict_pointwise(directions, count, linear, length, inverse_step, first_context,
+                                 predictions, contexts);
     } else {
-      kernels_.predict(directions, count, linear, length, scale_.inverse_step, predictions,
-                       contexts);
+      kernels_.predict(directions, count, linear, length, scale_.inverse_step, first_context,
+                       predictions, contexts);
     }
+  }
+  void base_costs(const predict::Direction<T>* directions, int count, const T* values,
+                  std::size_t length, std::uint32_t* costs) const {
+    kernels_.base_costs(directions, count, values, length, scale_.inverse_step, costs);
   }
   bool quantize(T value, T* point, std::int32_t* code, T* error) const {
     return pointwise_ ? quantize::log_quantize_point(value, log_scale_, fill_, point, code, error)
                       : predict::quantize_point(value, scale_, fill_, point, code, error);
   }
   bool quantize(const T* values, std::size_t count, T* points, std::int32_t* codes,
-                T* max_error) const {
-    return pointwise_
-               ? log_kernels_.quantize(values, count, log_scale_, fill_, points, codes, max_error)
-               : kernels_.quantize(values, count, scale_, fill_, points, codes, max_error);
+                std::uint8_t* magnitudes, T* max_error) const {
+    if (!pointwise_) {
+      return kernels_.quantize(values, count, scale_, fill_, points, codes, magnitudes, max_error);
+    }
+    const bool all =
+        log_kernels_.quantize(values, count, log_scale_, fill_, points, codes, max_error);
+    kernels_.magnitudes(codes, count, magnitudes);
+    return all;
   }
   // visit(i) for each value that quantize could not code and whose point it has left alone.
   template <class Visit>
@@ -162,11 +169,13 @@ class PointCoder {
     return pointwise_ ? quantize::log_restore_point(code, log_scale_, prediction)
                       : prediction + static_cast<T>(code) * scale_.step;
   }
-  void restore(const std::int32_t* codes, std::size_t count, T* points) const {
+  void restore(const std::int32_t* codes, std::size_t count, T* points,
+               std::uint8_t* magnitudes) const {
     if (pointwise_) {
       log_kernels_.restore(codes, count, log_scale_, points);
+      kernels_.magnitudes(codes, count, magnitudes);
     } else {
-      kernels_.restore(codes, count, scale_.step, points);
+      kernels_.restore(codes, count, scale_.step, points, magnitudes);
     }
   }
   void magnitudes(const std::int32_t* codes, std::size_t count, std::uint8_t* out) const {
@@ -284,31 +293,38 @@ class Refinement {
   template <class Visit>
   void for_each_row(unsigned odd, Visit visit) const {
     const Class<T>& cls = classes_[odd];
-    const Extents lag = lags();
-    const auto place = [&](std::size_t k, std::size_t i) {
-      if (geometry_.frozen >> k & 1) return i;
-      return (2 * i + (odd >> k & 1)) * spacing_;
-    };
-    const std::size_t step = geometry_.frozen >> 3 & 1 ? 1 : 2 * spacing_;
+    std::size_t step = 0;
+    const std::size_t along = row_offset(odd, 0, 0, 1, &step) - row_offset(odd, 0, 0, 0, &step);
     for (std::size_t a = 0; a < cls.extents[0]; ++a) {
       for (std::size_t b = 0; b < cls.extents[1]; ++b) {
-        for (std::size_t c = 0; c < cls.extents[2]; ++c) {
-          visit(a, b, c,
-                place(0, a) * lag[0] + place(1, b) * lag[1] + place(2, c) * lag[2] + place(3, 0),
-                step);
+        std::size_t offset = row_offset(odd, a, b, 0, &step);
+        for (std::size_t c = 0; c < cls.extents[2]; ++c, offset += along) {
+          visit(a, b, c, offset, step);
         }
       }
     }
   }
 
+  // Where in the chunk a row of a class begins, and how far apart its points are there.
+  std::size_t row_offset(unsigned odd, std::size_t a, std::size_t b, std::size_t c,
+                         std::size_t* step) const {
+    const Extents lag = lags();
+    const auto place = [&](std::size_t k, std::size_t i) {
+      if (geometry_.frozen >> k & 1) return i;
+      return (2 * i + (odd >> k & 1)) * spacing_;
+    };
+    *step = geometry_.frozen >> 3 & 1 ? 1 : 2 * spacing_;
+    return place(0, a) * lag[0] + place(1, b) * lag[1] + place(2, c) * lag[2] + place(3, 0);
+  }
+
   // Predictions of a row of a class into its points, and its contexts.
   void predict_row(unsigned odd, const Base& base, std::size_t a, std::size_t b, std::size_t c,
-                   std::uint8_t* contexts) {
+                   std::uint8_t first_context, std::uint8_t* contexts) {
     const Class<T>& cls = classes_[odd];
     predict::Direction<T> directions[predict::kMaxDirections];
     const int count = find_directions(odd, base.axes, a, b, c, directions);
-    coder_.predict(directions, count, base.linear, cls.extents[3], cls.points + cls.row(a, b, c),
-                   contexts);
+    coder_.predict(directions, count, base.linear, cls.extents[3], first_context,
+                   cls.points + cls.row(a, b, c), contexts);
   }
 
   // The neighbours of a row along those of its odd axes that are in `axes`.
@@ -324,113 +340,98 @@ class Refinement {
       const std::size_t length = known.extents[k];
       predict::Direction<T>& direction = directions[count++];
       set_weights(i >= 1, i + 1 < length, i + 2 < length, direction);
-      const auto row_at = [&](std::size_t j) {
-        std::array<std::size_t, 3> where = at;
-        where[k] = j < length ? j : i;
-        return known.row(where[0], where[1], where[2]);
-      };
-      const std::size_t left = row_at(i), right = row_at(i + 1);
-      direction.row = {known.points + (i >= 1 ? row_at(i - 1) : left), known.points + left,
-                       known.points + right, known.points + row_at(i + 2)};
+      std::size_t lag = known.extents[3];
+      for (std::size_t j = 2; j > k; --j) lag *= known.extents[j];
+      const std::size_t left = known.row(a, b, c);
+      const std::size_t right = i + 1 < length ? left + lag : left;
+      direction.row = {known.points + (i >= 1 ? left - lag : left), known.points + left,
+                       known.points + right, known.points + (i + 2 < length ? right + lag : left)};
       direction.magnitude = {known.magnitudes + left, known.magnitudes + right};
     }
     if ((odd & axes) >> 3 & 1) add_fast_axis(odd, a, b, c, directions[count++]);
     return count;
   }
 
-  // The base of least estimated cost on some rows of a class.
+  // The base of least estimated cost on some runs of points of a class.
   Base choose_base(unsigned odd, const T* values) {
     const Class<T>& cls = classes_[odd];
-    constexpr std::size_t kSamples = 384;
+    constexpr std::size_t kSamples = 384, kRun = 32;
     const std::size_t length = cls.extents[3];
     const std::size_t rows = cls.count / length;
+    const std::size_t run = std::min(length, kRun);
     const std::size_t wanted = std::min(rows, std::max<std::size_t>(2, kSamples / length));
     const std::size_t every = rows / wanted;
-    const std::size_t within = std::max<std::size_t>(1, length * wanted / kSamples);
-    const int directions = std::popcount(odd);
-    const int choices = 1 << (directions + 1);  // subset of the directions, and linear above them
-    std::array<float, 32> costs{};
-    std::size_t number = 0, visited = 0;
-    for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c, std::size_t offset,
-                          std::size_t step) {
-      if (number++ % every != every / 2 || visited == wanted) return;
+    const std::size_t runs = std::clamp<std::size_t>(kSamples / (wanted * run), 1, length / run);
+    std::array<std::uint32_t, 32> costs{};
+    T sample[kRun + predict::kRowSlack] = {};
+    for (std::size_t number = every / 2, visited = 0; visited < wanted; number += every) {
       ++visited;
+      const std::size_t c = number % cls.extents[2];
+      const std::size_t b = number / cls.extents[2] % cls.extents[1];
+      const std::size_t a = number / cls.extents[2] / cls.extents[1];
+      std::size_t step = 0;
+      const std::size_t offset = row_offset(odd, a, b, c, &step);
       predict::Direction<T> known[predict::kMaxDirections];
-      find_directions(odd, odd, a, b, c, known);
-      for (std::size_t i = visited % within; i < length; i += within) {
-        std::array<std::array<float, predict::kMaxDirections>, 2> missed{};
-        const T value = values[offset + i * step];
+      const int directions = find_directions(odd, odd, a, b, c, known);
+      for (std::size_t place = 0; place < runs; ++place) {
+        // Evenly spread, not at the same place in every row.
+        const std::size_t begin = (length - run) * (2 * place + visited % 2 + 1) / (2 * runs + 1);
+        for (std::size_t i = 0; i < run; ++i) sample[i] = values[offset + (begin + i) * step];
+        predict::Direction<T> here[predict::kMaxDirections];
         for (int k = 0; k < directions; ++k) {
-          const predict::Direction<T>& d = known[k];
-          const T near = d.row[1][i] * d.cubic[1] + d.row[2][i] * d.cubic[2];
-          const T far = d.row[0][i] * d.cubic[0] + d.row[3][i] * d.cubic[3];
-          const T linear = d.row[1][i] * d.linear[0] + d.row[2][i] * d.linear[1];
-          missed[0][static_cast<std::size_t>(k)] =
-              static_cast<float>((value - (near + far)) * coder_.inverse_step());
-          missed[1][static_cast<std::size_t>(k)] =
-              static_cast<float>((value - linear) * coder_.inverse_step());
+          here[k] = known[k];
+          for (const T*& row : here[k].row) row += begin;
         }
-        for (int choice = 0; choice < choices; ++choice) {
-          const unsigned subset = static_cast<unsigned>(choice) & ((1u << directions) - 1);
-          if (subset == 0) continue;
-          const auto& from = missed[static_cast<std::size_t>(choice >> directions)];
-          float sum = 0;
-          for (int k = 0; k < directions; ++k) {
-            if (subset >> k & 1) sum += from[static_cast<std::size_t>(k)];
-          }
-          const float residual = sum / static_cast<float>(std::popcount(subset));
-          // Exact points are not coded.
-          if (std::fabs(residual) < 1e8f) {
-            costs[static_cast<std::size_t>(choice)] += predict::rough_bits(residual);
-          }
-        }
+        coder_.base_costs(here, directions, sample, run, costs.data());
       }
-    });
-    int best = (1 << directions) - 1;
-    float least = costs[static_cast<std::size_t>(best)] * 0.85f;
-    for (int choice = 0; choice < choices; ++choice) {
-      const unsigned subset = static_cast<unsigned>(choice) & ((1u << directions) - 1);
-      if (subset == 0 || costs[static_cast<std::size_t>(choice)] >= least) continue;
-      least = costs[static_cast<std::size_t>(choice)];
+    }
+    const unsigned all = (1u << std::popcount(odd)) - 1;
+    unsigned best = all;
+    std::uint32_t least = costs[best] / 32 * 27;
+    for (unsigned choice = 1; choice < 32; ++choice) {
+      if ((choice & 15) == 0 || (choice & 15) > all || costs[choice] >= least) continue;
+      least = costs[choice];
       best = choice;
     }
     Base base;
-    const auto packed = static_cast<std::uint8_t>((best & ((1 << directions) - 1)) |
-                                                  (best >> directions != 0 ? 16 : 0));
-    unpack_base(packed, odd, &base);
+    unpack_base(static_cast<std::uint8_t>(best), odd, &base);
     return base;
+  }
+
+  // A row of the grid that the classes of the level make up; its magnitudes unless null.
+  void join_row(std::size_t a, std::size_t b, std::size_t c, T* points,
+                std::uint8_t* magnitudes) const {
+    unsigned odd = 0;
+    std::array<std::size_t, 3> at{a, b, c};
+    for (std::size_t k = 0; k < 3; ++k) {
+      if (geometry_.frozen >> k & 1) continue;
+      odd |= static_cast<unsigned>(at[k] & 1) << k;
+      at[k] >>= 1;
+    }
+    const Class<T>& even = classes_[odd];
+    const Class<T>& other = classes_[odd | 8];
+    const std::size_t first = even.row(at[0], at[1], at[2]);
+    const std::size_t second = other.row(at[0], at[1], at[2]);
+    const std::size_t length = even.extents[3] + other.extents[3];
+    if (other.extents[3] == 0) {
+      std::memcpy(points, even.points + first, length * sizeof(T));
+      if (magnitudes != nullptr) std::memcpy(magnitudes, even.magnitudes + first, length);
+      return;
+    }
+    interleave(even.points + first, other.points + second, length, points);
+    if (magnitudes == nullptr) return;
+    interleave(even.magnitudes + first, other.magnitudes + second, length, magnitudes);
   }
 
   // Joins the classes of the level into the grid.
   void close_level() {
     Extents total{};
     for (std::size_t k = 0; k < kMaxRank; ++k) total[k] = geometry_.on_grid(k, spacing_);
-    const Class<T>* const classes = classes_.data();
-    const std::size_t row_length = total[3];
-    const bool spread = classes[8].extents[3] != 0;
+    std::size_t to = 0;
     for (std::size_t a = 0; a < total[0]; ++a) {
       for (std::size_t b = 0; b < total[1]; ++b) {
-        for (std::size_t c = 0; c < total[2]; ++c) {
-          unsigned odd = 0;
-          std::array<std::size_t, 3> at{a, b, c};
-          for (std::size_t k = 0; k < 3; ++k) {
-            if (geometry_.frozen >> k & 1) continue;
-            odd |= static_cast<unsigned>(at[k] & 1) << k;
-            at[k] >>= 1;
-          }
-          const Class<T>& even = classes[odd];
-          const std::size_t from = even.row(at[0], at[1], at[2]);
-          const std::size_t to = ((a * total[1] + b) * total[2] + c) * row_length;
-          if (!spread) {
-            std::memcpy(next_points_ + to, even.points + from, row_length * sizeof(T));
-            std::memcpy(next_magnitudes_ + to, even.magnitudes + from, row_length);
-            continue;
-          }
-          const Class<T>& other = classes[odd | 8];
-          const std::size_t second = other.row(at[0], at[1], at[2]);
-          interleave(even.points + from, other.points + second, row_length, next_points_ + to);
-          interleave(even.magnitudes + from, other.magnitudes + second, row_length,
-                     next_magnitudes_ + to);
+        for (std::size_t c = 0; c < total[2]; ++c, to += total[3]) {
+          join_row(a, b, c, next_points_ + to, next_magnitudes_ + to);
         }
       }
     }
@@ -513,11 +514,6 @@ void gather(const T* __restrict from, std::size_t step, std::size_t count, T* __
   } else {
     for (std::size_t k = 0; k < count; ++k) to[k] = from[k * step];
   }
-}
-
-void add_to(std::uint8_t* contexts, std::size_t count, std::uint8_t amount) {
-  for (std::size_t i = 0; i < count; ++i)
-    contexts[i] = static_cast<std::uint8_t>(contexts[i] + amount);
 }
 
 // What exact points leave for their neighbours to lean on.
@@ -605,11 +601,11 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       std::uint8_t* row_contexts = contexts + done;
       refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
                                        std::size_t offset, std::size_t step) {
-        refinement.predict_row(odd, base, a, b, c, row_contexts);
+        refinement.predict_row(odd, base, a, b, c, level_set(s), row_contexts);
         gather(values + offset, step, length, wanted);
-        T* points = cls.points + cls.row(a, b, c);
-        add_to(row_contexts, length, level_set(s));
-        if (!coder.quantize(wanted, length, points, row_codes, &max_error)) {
+        const std::size_t row = cls.row(a, b, c);
+        T* points = cls.points + row;
+        if (!coder.quantize(wanted, length, points, row_codes, cls.magnitudes + row, &max_error)) {
           coder.for_each_exact(wanted, points, length, workspace, [&](std::size_t k) {
             exact.add(offset + k * step);
             row_contexts[k] = kExactContext;
@@ -619,11 +615,10 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
         row_codes += length;
         row_contexts += length;
       });
-      coder.magnitudes(codes + done, cls.count, cls.magnitudes);
       segments.push_back(cls.count);
       done += cls.count;
     }
-    refinement.close_level();
+    if (s > 1) refinement.close_level();
   }
   if (exact.costly(parameters.pointwise) > count / 4 && !parameters.fill) return false;
 
@@ -635,13 +630,46 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   writer.write<std::uint8_t>(
       static_cast<std::uint8_t>(frozen | static_cast<unsigned>(fineness) << 4));
   writer.write_bytes(bases);
-  writer.advance(workspace.rans_encoder.encode(codes, contexts, count, segments, workspace.target,
-                                               writer.here()));
+  writer.advance(parameters.trial
+                     ? workspace.rans_encoder.estimate(codes, contexts, count, workspace.target)
+                     : workspace.rans_encoder.encode(codes, contexts, count, segments,
+                                                     workspace.target, writer.here()));
   *encoded = {Pipeline::interp, writer.size(), coder.rounded_up(max_error)};
   return true;
 }
 
 namespace {
+
+// Joins the last level right where the values belong.
+template <class T>
+void write_level(const Refinement<T>& refinement, const Geometry& geometry, bool any_exact,
+                 const Box<T>& chunk, Workspace& workspace) {
+  // The chunk's rows are one or more of the grid's.
+  const std::size_t length = geometry.extents[3];
+  const std::int64_t stride = chunk.row_stride();
+  T* const joined = reinterpret_cast<T*>(workspace.wanted.reserve(length * sizeof(T)));
+  const std::uint8_t* exact = workspace.exact_bytes.data();
+  chunk.for_each_row([&](T* row, std::size_t offset) {
+    for (std::size_t begin = 0; begin < chunk.row_length(); begin += length) {
+      const std::size_t number = (offset + begin) / length;
+      const std::size_t plane = number / geometry.extents[2];
+      T* const values = stride == 1 ? row + begin : joined;
+      refinement.join_row(plane / geometry.extents[1], plane % geometry.extents[1],
+                          number % geometry.extents[2], values, nullptr);
+      if (any_exact) {
+        const std::size_t first = offset + begin;
+        workspace.exact_map.for_each(first, first + length, [&](std::size_t i) {
+          std::memcpy(&values[i - first], exact, sizeof(T));
+          exact += sizeof(T);
+        });
+      }
+      for (std::size_t i = 0; stride != 1 && i < length; ++i) {
+        row[static_cast<std::int64_t>(begin + i) * stride] = joined[i];
+      }
+    }
+    return true;
+  });
+}
 
 // What decode_levels leaves in the workspace: the grid of the last spacing, row after row.
 template <class T>
@@ -652,10 +680,11 @@ struct Levels {
 };
 
 // Decodes down to the spacing `stop`, a power of two. The segments of coarser points come first, so
-// the rest of the payload is not looked at unless `stop` is 1.
+// the rest of the payload is not looked at unless `stop` is 1. Given a chunk, writes the values of
+// spacing 1 there instead.
 template <class T>
 bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& parameters, int rank,
-                   const Extents& extents, std::size_t count, std::size_t stop,
+                   const Extents& extents, std::size_t count, std::size_t stop, const Box<T>* chunk,
                    Workspace& workspace, Levels<T>* levels) {
   ByteReader in(payload);
   PayloadHead head;
@@ -719,11 +748,20 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
       Base base;
       if (refinement.has_base(cls) && !unpack_base(bases[next_base++], odd, &base)) return false;
       const std::size_t length = cls.extents[3];
-      std::uint8_t* row_contexts = contexts;
+      // Points are decoded some rows at a time, whole groups of the coder, to stay in the caches.
+      constexpr std::size_t kBatch = 2048;
+      std::size_t restored = 0, predicted = 0;
+      bool whole = true;
+      const auto decode = [&](std::size_t points) {
+        whole = whole && workspace.rans_decoder.decode(contexts, points, codes);
+        if (!whole) return;
+        coder.restore(codes, points, cls.points + restored, cls.magnitudes + restored);
+        restored += points;
+      };
       refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
                                        std::size_t offset, std::size_t step) {
-        refinement.predict_row(odd, base, a, b, c, row_contexts);
-        add_to(row_contexts, length, level_set(s));
+        std::uint8_t* const row_contexts = contexts + (predicted - restored);
+        refinement.predict_row(odd, base, a, b, c, level_set(s), row_contexts);
         if (any_exact) {
           T* points = cls.points + cls.row(a, b, c);
           for (std::size_t k = 0; k < length; ++k) {
@@ -732,15 +770,26 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
             points[k] = finite_or_zero(points[k]);
           }
         }
-        row_contexts += length;
+        predicted += length;
+        const std::size_t ready = predicted - restored;
+        if (ready < kBatch || !whole) return;
+        decode(ready / encode::kRansGroup * encode::kRansGroup);
+        std::memmove(contexts, contexts + ready / encode::kRansGroup * encode::kRansGroup,
+                     ready % encode::kRansGroup);
       });
-      if (!workspace.rans_decoder.decode(contexts, cls.count, codes)) return false;
-      coder.restore(codes, cls.count, cls.points);
-      coder.magnitudes(codes, cls.count, cls.magnitudes);
+      decode(predicted - restored);
+      if (!whole) return false;
     }
-    refinement.close_level();
+    if (s > 1 || chunk == nullptr) {
+      refinement.close_level();
+    } else {
+      write_level(refinement, geometry, any_exact, *chunk, workspace);
+    }
   }
   levels->grid = refinement.grid();
+  if (chunk != nullptr && geometry.levels == 0) {
+    write_values<T>(levels->grid, any_exact, *chunk, workspace);
+  }
   return stop > 1 || workspace.rans_decoder.finish();
 }
 
@@ -750,12 +799,8 @@ template <class T>
 bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace) {
   Levels<T> levels;
-  if (!decode_levels(payload, parameters, chunk.rank(), chunk.extents(), chunk.count(), 1,
-                     workspace, &levels)) {
-    return false;
-  }
-  write_values<T>(levels.grid, levels.any_exact, chunk, workspace);
-  return true;
+  return decode_levels(payload, parameters, chunk.rank(), chunk.extents(), chunk.count(), 1, &chunk,
+                       workspace, &levels);
 }
 
 template <class T>
@@ -765,7 +810,8 @@ bool preview_interp(std::span<const std::uint8_t> payload, const Parameters& par
   std::size_t count = 1;
   for (int k = 0; k < rank; ++k) count *= extents[static_cast<std::size_t>(k)];
   Levels<T> levels;
-  if (!decode_levels(payload, parameters, rank, extents, count, factor, workspace, &levels)) {
+  if (!decode_levels<T>(payload, parameters, rank, extents, count, factor, nullptr, workspace,
+                        &levels)) {
     return false;
   }
   // Along frozen axes the grid has every point.

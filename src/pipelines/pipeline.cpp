@@ -17,6 +17,7 @@
 #include "pipelines/lorenzo.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "pipelines/shuffle.hpp"
+#include "predict/interpolation.hpp"
 
 namespace firn::pipelines {
 namespace {
@@ -123,7 +124,7 @@ Box<const T> middle(const Box<const T>& chunk) {
   std::array<std::size_t, kMaxRank> origin{}, extents = chunk.extents();
   for (int halvings = 4, k = 0, idle = 0; halvings > 0 && idle < chunk.rank();
        k = (k + 1) % chunk.rank()) {
-    if (extents[k] < 32) {
+    if (extents[k] < 12) {
       ++idle;
       continue;
     }
@@ -135,8 +136,44 @@ Box<const T> middle(const Box<const T>& chunk) {
   return chunk.part(origin, extents);
 }
 
-// A trial as small as this is mostly overhead and says little about the whole chunk.
-constexpr std::size_t kWeakTrialBytes = 768;
+// A trial as small as this says little about the whole chunk.
+constexpr std::size_t kWeakTrialBytes = 512;
+
+// The axes (bits) along which the mean of its two neighbours misses a value by more bits than along
+// the smoothest axis: interpolation may be better off without them.
+template <class T>
+unsigned rough_axes(const Box<const T>& part, const Parameters& parameters, Workspace& workspace) {
+  constexpr std::size_t kSamples = 512;
+  const T* values = contiguous(part, workspace);
+  const auto lags = axis_lags(part.rank(), part.extents());
+  const std::size_t count = part.count();
+  const T inverse_step = 1 / (2 * static_cast<T>(parameters.bound_abs));
+  std::array<std::uint32_t, kMaxRank> costs{};
+  const std::size_t every = std::max<std::size_t>(1, count / kSamples);
+  std::size_t number = 0;
+  for (std::size_t j = 0; j + every <= count; j += every, ++number) {
+    const std::size_t i = j + number * 7919 % every;
+    for (int k = 0; k < part.rank(); ++k) {
+      const std::size_t extent = part.extents()[k], lag = lags[k];
+      const std::size_t at = i / lag % extent;
+      const std::size_t before = at > 0 ? i - lag : i + (extent > 1 ? lag : 0);
+      const std::size_t after = at + 1 < extent ? i + lag : before;
+      const T mean = (values[before] + values[after]) * T(0.5);
+      const T miss = parameters.pointwise ? (values[i] - mean) / values[i] : values[i] - mean;
+      costs[k] += predict::base_cost(static_cast<float>(miss * inverse_step));
+    }
+  }
+  std::uint32_t least = ~std::uint32_t{0};
+  for (int k = 0; k < part.rank(); ++k) {
+    if (part.extents()[k] > 1) least = std::min(least, costs[k]);
+  }
+  const std::size_t more = parameters.thorough ? 1u << 12 : 1u << 14;  // in 2^-15 bits
+  unsigned rough = 0;
+  for (int k = 0; k < part.rank(); ++k) {
+    if (part.extents()[k] > 1 && costs[k] > least + number * more) rough |= 1u << k;
+  }
+  return rough;
+}
 
 // log2 of a positive number, to about 0.09.
 double rough_log2(double value) {
@@ -186,6 +223,7 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Encoded trial;
     ranked[i] = {std::numeric_limits<double>::infinity(), 0, candidates[i], i};
+    ranked[i].candidate.score = ranked[i].score;
     if (!encode_with(candidates[i], part, parameters, workspace, out, &trial)) continue;
     ranked[i].size = trial.size;
     ranked[i].score = static_cast<double>(trial.size);
@@ -197,6 +235,7 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
           8 * static_cast<double>(trial.size) +
           0.5 * static_cast<double>(part.count()) * rough_log2(std::max(square, 1e-12));
     }
+    ranked[i].candidate.score = ranked[i].score;
   }
   const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(candidates.size());
   std::sort(ranked.begin(), end, [](const Ranked& a, const Ranked& b) {
@@ -221,7 +260,7 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
 }
 
 // Differences, interpolation or trained prediction, whichever a trial on part of the chunk favours;
-// a thorough search, or one whose trial says little, encodes the chunk with the best two.
+// a thorough search, or one whose trial says little, encodes the chunk with those that are close.
 template <class T>
 bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
@@ -251,23 +290,27 @@ bool encode_best(const Box<const T>& chunk, const Parameters& parameters, Worksp
   }
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
   // each, a quick one of the slowest.
-  for (int k = 0; chunk.rank() > 1 && k < (parameters.thorough ? chunk.rank() : 1); ++k) {
-    if (chunk.extents()[k] > 1) list[count++] = {Pipeline::interp, 1u << k};
+  const Box<const T> part = middle(chunk);
+  const unsigned rough = chunk.rank() > 1 ? rough_axes(part, parameters, workspace) : 0;
+  for (int k = 0; k < (parameters.thorough ? chunk.rank() : 1); ++k) {
+    if (rough >> k & 1) list[count++] = {Pipeline::interp, 1u << k};
   }
   const std::span<Candidate> candidates(list.data(), count);
-  const std::size_t trial = rank_candidates(candidates, middle(chunk), parameters, workspace, out);
+  Parameters for_trial = parameters;
+  for_trial.trial = !parameters.tune_psnr;
+  const std::size_t trial = rank_candidates(candidates, part, for_trial, workspace, out);
   const bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
   encoded->choice = {list[0], 0, std::exchange(workspace.runner_up, {})};
   if (!done) return false;
   if (parameters.tune_psnr || (!parameters.thorough && trial > kWeakTrialBytes)) return true;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
-  // A thorough search does not trust a trial of a few kilobytes at all.
-  const std::size_t tried =
-      parameters.thorough && trial <= 8 * kWeakTrialBytes ? count : std::size_t{2};
-  for (std::size_t i = 1; i < tried; ++i) {
+  // A trial of a few kilobytes is not trusted much.
+  const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
+  const double near = list[0].score * (weak ? 1.4 : 1.06) + (weak ? 96 : 0);
+  for (std::size_t i = 1; i < (weak ? count : std::size_t{2}); ++i) {
     Encoded next;
-    if (encode_with(list[i], chunk, parameters, workspace, other, &next) &&
+    if (list[i].score <= near && encode_with(list[i], chunk, parameters, workspace, other, &next) &&
         next.size < encoded->size) {
       std::memcpy(out, other, next.size);
       *encoded = next;

@@ -23,6 +23,7 @@ struct Candidate {
   Pipeline pipeline = Pipeline::automatic;
   unsigned frozen = 0;
   int fineness = 0;
+  double score = 0;  // what it took in a trial
 };
 
 // The one that was chosen, to be used again; automatic: none was. For `blockpack` also the
@@ -38,6 +39,7 @@ struct Parameters {
   Pipeline pipeline = Pipeline::lorenzo;  // the one to try first; automatic: the best of several
   bool thorough = false;                  // automatic: try more, harder
   bool tune_psnr = false;                 // automatic: the least size at equal PSNR
+  bool trial = false;                     // only Encoded::size is wanted, and only about
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;

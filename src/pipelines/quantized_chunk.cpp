@@ -390,6 +390,10 @@ const T* contiguous(const Box<const T>& chunk, Workspace& workspace) {
   if (const T* whole = contiguous_memory(chunk)) return whole;
   T* copy = reinterpret_cast<T*>(workspace.values.reserve(chunk.count() * sizeof(T)));
   chunk.for_each_row([&](const T* row, std::size_t offset) {
+    if (chunk.row_stride() == 1) {
+      std::memcpy(copy + offset, row, chunk.row_length() * sizeof(T));
+      return true;
+    }
     for (std::size_t i = 0; i < chunk.row_length(); ++i) {
       copy[offset + i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
     }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,31 +38,46 @@ void set_weights(bool far_left, bool right, bool far_right, Direction<T>& direct
 
 inline constexpr int kActivityContexts = 20;
 
-// `predict` and `quantize` work on whole vectors: up to kRowSlack values behind a row's end may be
-// read, and written with anything.
+// `predict`, `quantize` and `base_costs` work on whole vectors: up to kRowSlack values behind a
+// row's end may be read, and written with anything.
 inline constexpr std::size_t kRowSlack = 64;
 
 template <class T>
 struct InterpolationKernels {
-  // Predictions and contexts (0 to kActivityContexts - 1) of `count` points.
+  // Predictions and contexts (first_context and up, kActivityContexts of them) of `count` points.
   void (*predict)(const Direction<T>* directions, int direction_count, bool linear,
-                  std::size_t count, T inverse_step, T* predictions, std::uint8_t* contexts);
+                  std::size_t count, T inverse_step, std::uint8_t first_context, T* predictions,
+                  std::uint8_t* contexts);
   // The same for a bound relative to each value. The prediction is at least as large as the doubt
   // about it, with its own sign; inverse_step is that of a magnitude of 1.
   void (*predict_pointwise)(const Direction<T>* directions, int direction_count, bool linear,
-                            std::size_t count, T inverse_step, T* predictions,
-                            std::uint8_t* contexts);
-  // values -> codes; `points` holds the predictions and becomes what the decoder will have. False
-  // when some value is the fill value or cannot be held below the bound: see quantize_point.
+                            std::size_t count, T inverse_step, std::uint8_t first_context,
+                            T* predictions, std::uint8_t* contexts);
+  // values -> codes and their magnitudes; `points` holds the predictions and becomes what the
+  // decoder will have. False when some value is the fill value or cannot be held below the bound:
+  // see quantize_point.
   bool (*quantize)(const T* values, std::size_t count, const quantize::Scale<T>& scale, T fill,
-                   T* points, std::int32_t* codes, T* max_error);
-  // points += codes * step
-  void (*restore)(const std::int32_t* codes, std::size_t count, T step, T* points);
+                   T* points, std::int32_t* codes, std::uint8_t* magnitudes, T* max_error);
+  // points += codes * step; magnitudes as below
+  void (*restore)(const std::int32_t* codes, std::size_t count, T step, T* points,
+                  std::uint8_t* magnitudes);
   // magnitudes[i] = min(|codes[i]|, 255)
   void (*magnitudes)(const std::int32_t* codes, std::size_t count, std::uint8_t* magnitudes);
+  // Adds what `count` values would cost, in 2^-15 bits: with cubic interpolation at costs[subset],
+  // with linear at costs[16 + subset], for each set of directions (bit k: directions[k]).
+  void (*base_costs)(const Direction<T>* directions, int direction_count, const T* values,
+                     std::size_t count, T inverse_step, std::uint32_t* costs);
 };
 template <class T>
 const InterpolationKernels<T>& interpolation_kernels(simd::Target target);
+
+// About log2(1 + 2 |residual|) in 2^-15 bits, by the exponent and mantissa of a float; 0 for what
+// would be stored exactly.
+inline std::uint32_t base_cost(float residual) {
+  const float size = residual < 0 ? -residual : residual;
+  if (!(size < 1e8f)) return 0;
+  return (std::bit_cast<std::uint32_t>(1 + 2 * size) - (127u << 23)) >> 8;
+}
 
 // One value: false when it must be stored exactly; its code is then 0 and its point the prediction.
 template <class T>

@@ -53,7 +53,8 @@ namespace reference {
 
 template <bool kPointwise, class T>
 void predict(const Direction<T>* directions, int direction_count, bool use_linear,
-             std::size_t count, T inverse_step, T* predictions, std::uint8_t* contexts) {
+             std::size_t count, T inverse_step, std::uint8_t first_context, T* predictions,
+             std::uint8_t* contexts) {
   const T share = T(1) / static_cast<T>(direction_count);
   for (std::size_t i = 0; i < count; ++i) {
     T chosen[kMaxDirections];
@@ -95,30 +96,9 @@ void predict(const Direction<T>* directions, int direction_count, bool use_linea
     // Half octaves above 2^-5; NaN (from damaged streams) and infinity are the last.
     const auto bits = static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(activity) >> 22);
     const std::int32_t context = bits - 2 * (127 - 5);
-    contexts[i] = static_cast<std::uint8_t>(
-        context < kActivityContexts ? (context < 0 ? 0 : context) : kActivityContexts - 1);
-  }
-}
-
-template <class T>
-bool quantize(const T* values, std::size_t count, const quantize::Scale<T>& scale, T fill,
-              T* points, std::int32_t* codes, T* max_error) {
-  bool all = true;
-  for (std::size_t i = 0; i < count; ++i) {
-    T error = 0;
-    if (!quantize_point(values[i], scale, fill, &points[i], &codes[i], &error)) {
-      all = false;
-    } else if (error > *max_error) {
-      *max_error = error;
-    }
-  }
-  return all;
-}
-
-template <class T>
-void restore(const std::int32_t* codes, std::size_t count, T step, T* points) {
-  for (std::size_t i = 0; i < count; ++i) {
-    points[i] = points[i] + static_cast<T>(codes[i]) * step;
+    const std::int32_t clamped =
+        context < kActivityContexts ? (context < 0 ? 0 : context) : kActivityContexts - 1;
+    contexts[i] = static_cast<std::uint8_t>(first_context + clamped);
   }
 }
 
@@ -131,9 +111,59 @@ void magnitudes(const std::int32_t* codes, std::size_t count, std::uint8_t* out)
 }
 
 template <class T>
+bool quantize(const T* values, std::size_t count, const quantize::Scale<T>& scale, T fill,
+              T* points, std::int32_t* codes, std::uint8_t* out, T* max_error) {
+  bool all = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    T error = 0;
+    if (!quantize_point(values[i], scale, fill, &points[i], &codes[i], &error)) {
+      all = false;
+    } else if (error > *max_error) {
+      *max_error = error;
+    }
+  }
+  magnitudes(codes, count, out);
+  return all;
+}
+
+template <class T>
+void restore(const std::int32_t* codes, std::size_t count, T step, T* points, std::uint8_t* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    points[i] = points[i] + static_cast<T>(codes[i]) * step;
+  }
+  magnitudes(codes, count, out);
+}
+
+template <class T>
+void base_costs(const Direction<T>* directions, int direction_count, const T* values,
+                std::size_t count, T inverse_step, std::uint32_t* costs) {
+  for (std::size_t i = 0; i < count; ++i) {
+    float missed[2][kMaxDirections];
+    for (int k = 0; k < direction_count; ++k) {
+      const Direction<T>& d = directions[k];
+      const T near = d.row[1][i] * d.cubic[1] + d.row[2][i] * d.cubic[2];
+      const T far = d.row[0][i] * d.cubic[0] + d.row[3][i] * d.cubic[3];
+      const T linear = d.row[1][i] * d.linear[0] + d.row[2][i] * d.linear[1];
+      missed[0][k] = static_cast<float>((values[i] - (near + far)) * inverse_step);
+      missed[1][k] = static_cast<float>((values[i] - linear) * inverse_step);
+    }
+    for (int kind = 0; kind < 2; ++kind) {
+      for (unsigned subset = 1; subset < 1u << direction_count; ++subset) {
+        float sum = 0;
+        for (int k = direction_count; k-- > 0;) {
+          if (subset >> k & 1) sum = sum + missed[kind][k];
+        }
+        const float share = 1.0f / static_cast<float>(std::popcount(subset));
+        costs[16 * kind + static_cast<int>(subset)] += base_cost(sum * share);
+      }
+    }
+  }
+}
+
+template <class T>
 const InterpolationKernels<T>& interpolation_kernels() {
-  static constexpr InterpolationKernels<T> table{predict<false, T>, predict<true, T>, quantize<T>,
-                                                 restore<T>, magnitudes};
+  static constexpr InterpolationKernels<T> table{
+      predict<false, T>, predict<true, T>, quantize<T>, restore<T>, magnitudes, base_costs<T>};
   return table;
 }
 template const InterpolationKernels<float>& interpolation_kernels();

@@ -20,7 +20,7 @@ HWY_INLINE auto to_float(hn::Vec<hn::ScalableTag<double>> v) {
 // Predictions and contexts of one vector of points.
 template <bool kPointwise, bool kLinear, int kCount, class T>
 HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share, T inverse_step,
-                               T* predictions, uint8_t* contexts) {
+                               uint8_t first_context, T* predictions, uint8_t* contexts) {
   const hn::ScalableTag<T> d;
   const hn::Rebind<float, decltype(d)> df;
   const hn::Rebind<int32_t, decltype(d)> di;
@@ -73,26 +73,26 @@ HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share
   const auto bits = hn::BitCast(di, hn::ShiftRight<22>(hn::BitCast(du, activity)));
   const auto context = hn::Sub(bits, hn::Set(di, 2 * (127 - 5)));
   const auto clamped = hn::Min(hn::Max(context, hn::Zero(di)), hn::Set(di, kActivityContexts - 1));
-  hn::StoreU(hn::DemoteTo(d8, clamped), d8, contexts + i);
+  hn::StoreU(hn::DemoteTo(d8, hn::Add(clamped, hn::Set(di, first_context))), d8, contexts + i);
 }
 
 template <bool kPointwise, bool kLinear, int kCount, class T>
-void predict_n(const Direction<T>* directions, size_t count, T inverse_step, T* predictions,
-               uint8_t* contexts) {
+void predict_n(const Direction<T>* directions, size_t count, T inverse_step, uint8_t first_context,
+               T* predictions, uint8_t* contexts) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   const T share = T(1) / static_cast<T>(kCount);
   for (size_t i = 0; i < count; i += lanes) {
-    predict_vector<kPointwise, kLinear, kCount>(directions, i, share, inverse_step, predictions,
-                                                contexts);
+    predict_vector<kPointwise, kLinear, kCount>(directions, i, share, inverse_step, first_context,
+                                                predictions, contexts);
   }
 }
 
 template <bool kPointwise, bool kLinear, class T>
 void predict_kind(const Direction<T>* directions, int direction_count, size_t count, T inverse_step,
-                  T* predictions, uint8_t* contexts) {
+                  uint8_t first_context, T* predictions, uint8_t* contexts) {
   const auto run = [&](auto predict) {
-    predict(directions, count, inverse_step, predictions, contexts);
+    predict(directions, count, inverse_step, first_context, predictions, contexts);
   };
   switch (direction_count) {
     case 1:
@@ -108,13 +108,13 @@ void predict_kind(const Direction<T>* directions, int direction_count, size_t co
 
 template <bool kPointwise, class T>
 void predict(const Direction<T>* directions, int direction_count, bool linear, size_t count,
-             T inverse_step, T* predictions, uint8_t* contexts) {
+             T inverse_step, uint8_t first_context, T* predictions, uint8_t* contexts) {
   if (linear) {
-    predict_kind<kPointwise, true>(directions, direction_count, count, inverse_step, predictions,
-                                   contexts);
+    predict_kind<kPointwise, true>(directions, direction_count, count, inverse_step, first_context,
+                                   predictions, contexts);
   } else {
-    predict_kind<kPointwise, false>(directions, direction_count, count, inverse_step, predictions,
-                                    contexts);
+    predict_kind<kPointwise, false>(directions, direction_count, count, inverse_step, first_context,
+                                    predictions, contexts);
   }
 }
 
@@ -134,9 +134,24 @@ HWY_INLINE V round_vector(D d, V scaled, hn::Vec<DI>& code) {
   }
 }
 
+// min(|code|, 255) of a vector of codes.
+template <class DI, class V = hn::Vec<DI>>
+HWY_INLINE void store_magnitudes(DI, V code, uint8_t* HWY_RESTRICT out) {
+  const hn::RebindToUnsigned<DI> du;
+  const hn::Rebind<uint8_t, DI> d8;
+  const auto capped = hn::Min(hn::BitCast(du, hn::Abs(code)), hn::Set(du, 255u));
+  hn::StoreU(hn::TruncateTo(d8, capped), d8, out);
+}
+HWY_INLINE uint8_t magnitude_of(int32_t code) {
+  const uint32_t bits = static_cast<uint32_t>(code);
+  const uint32_t magnitude = code < 0 ? 0 - bits : bits;
+  return static_cast<uint8_t>(magnitude < 255 ? magnitude : 255);
+}
+
 template <class T>
 bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<T>& scale, T fill,
-              T* HWY_RESTRICT points, int32_t* HWY_RESTRICT codes, T* max_error) {
+              T* HWY_RESTRICT points, int32_t* HWY_RESTRICT codes, uint8_t* HWY_RESTRICT magnitudes,
+              T* max_error) {
   const hn::ScalableTag<T> d;
   const hn::Rebind<int32_t, decltype(d)> di;
   const size_t lanes = hn::Lanes(d);
@@ -164,11 +179,12 @@ bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<
     all = hn::And(all, good);
     hn::StoreU(hn::IfThenElse(good, decoded, prediction), d, points + i);
     hn::StoreU(code, di, codes + i);
+    store_magnitudes(di, code, magnitudes + i);
     if (HWY_UNLIKELY(!hn::AllTrue(d, good))) {
       uint8_t mask[8] = {};
       hn::StoreMaskBits(d, good, mask);
       for (size_t k = 0; k < lanes; ++k) {
-        if ((mask[k / 8] >> (k % 8) & 1) == 0) codes[i + k] = 0;
+        if ((mask[k / 8] >> (k % 8) & 1) == 0) codes[i + k] = magnitudes[i + k] = 0;
       }
     }
   }
@@ -177,45 +193,116 @@ bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<
 }
 
 template <class T>
-void restore(const int32_t* HWY_RESTRICT codes, size_t count, T step, T* HWY_RESTRICT points) {
+void restore(const int32_t* HWY_RESTRICT codes, size_t count, T step, T* HWY_RESTRICT points,
+             uint8_t* HWY_RESTRICT magnitudes) {
   const hn::ScalableTag<T> d;
   const hn::Rebind<int32_t, decltype(d)> di;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
+    const auto loaded = hn::LoadU(di, codes + i);
+    store_magnitudes(di, loaded, magnitudes + i);
     hn::Vec<decltype(d)> code;
     if constexpr (sizeof(T) == 4) {
-      code = hn::ConvertTo(d, hn::LoadU(di, codes + i));
+      code = hn::ConvertTo(d, loaded);
     } else {
-      code = hn::PromoteTo(d, hn::LoadU(di, codes + i));
+      code = hn::PromoteTo(d, loaded);
     }
     hn::StoreU(hn::Add(hn::LoadU(d, points + i), hn::Mul(code, hn::Set(d, step))), d, points + i);
   }
-  for (; i < count; ++i) points[i] = points[i] + static_cast<T>(codes[i]) * step;
+  for (; i < count; ++i) {
+    points[i] = points[i] + static_cast<T>(codes[i]) * step;
+    magnitudes[i] = magnitude_of(codes[i]);
+  }
 }
 
 void magnitudes(const int32_t* HWY_RESTRICT codes, size_t count, uint8_t* HWY_RESTRICT out) {
   const hn::ScalableTag<int32_t> d;
-  const hn::RebindToUnsigned<decltype(d)> du;
-  const hn::Rebind<uint8_t, decltype(d)> d8;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto magnitude = hn::BitCast(du, hn::Abs(hn::LoadU(d, codes + i)));
-    const auto capped = hn::Min(magnitude, hn::Set(du, 255u));
-    hn::StoreU(hn::TruncateTo(d8, capped), d8, out + i);
+  for (; i + lanes <= count; i += lanes) store_magnitudes(d, hn::LoadU(d, codes + i), out + i);
+  for (; i < count; ++i) out[i] = magnitude_of(codes[i]);
+}
+
+// base_cost of a vector, 0 outside the mask.
+template <class DF, class M, class V = hn::Vec<DF>>
+HWY_INLINE hn::Vec<hn::RebindToUnsigned<DF>> base_cost_vector(DF df, V residual, M counted) {
+  const hn::RebindToUnsigned<DF> du;
+  const auto size = hn::Abs(residual);
+  const auto grown = hn::Add(hn::Set(df, 1.0f), hn::Add(size, size));
+  const auto bits = hn::Sub(hn::BitCast(du, grown), hn::Set(du, 127u << 23));
+  const auto finite = hn::RebindMask(du, hn::And(hn::Lt(size, hn::Set(df, 1e8f)), counted));
+  return hn::IfThenElseZero(finite, hn::ShiftRight<8>(bits));
+}
+
+// Sums are whole numbers, so their order does not matter.
+template <int kCount, class T>
+void base_costs_n(const Direction<T>* directions, const T* HWY_RESTRICT values, size_t count,
+                  T inverse_step, uint32_t* HWY_RESTRICT costs) {
+  const hn::ScalableTag<T> d;
+  const hn::Rebind<float, decltype(d)> df;
+  const hn::RebindToUnsigned<decltype(df)> du;
+  constexpr unsigned kSets = 1u << kCount;
+  const size_t lanes = hn::Lanes(d);
+  const auto scale = hn::Set(d, inverse_step);
+  alignas(64) uint32_t parts[hn::MaxLanes(du)];
+  for (unsigned kind = 0; kind < 2; ++kind) {
+    hn::Vec<decltype(du)> sums[kSets];
+    for (unsigned set = 1; set < kSets; ++set) sums[set] = hn::Zero(du);
+    for (size_t i = 0; i < count; i += lanes) {
+      const auto counted = hn::FirstN(df, count - i);
+      const auto value = hn::LoadU(d, values + i);
+      hn::Vec<decltype(df)> missed[kSets];
+      missed[0] = hn::Zero(df);
+      for (int k = 0; k < kCount; ++k) {
+        const Direction<T>& dir = directions[k];
+        const auto left = hn::LoadU(d, dir.row[1] + i);
+        const auto right = hn::LoadU(d, dir.row[2] + i);
+        auto prediction = hn::Add(hn::Mul(left, hn::Set(d, dir.linear[0])),
+                                  hn::Mul(right, hn::Set(d, dir.linear[1])));
+        if (kind == 0) {
+          prediction =
+              hn::Add(hn::Add(hn::Mul(left, hn::Set(d, dir.cubic[1])),
+                              hn::Mul(right, hn::Set(d, dir.cubic[2]))),
+                      hn::Add(hn::Mul(hn::LoadU(d, dir.row[0] + i), hn::Set(d, dir.cubic[0])),
+                              hn::Mul(hn::LoadU(d, dir.row[3] + i), hn::Set(d, dir.cubic[3]))));
+        }
+        missed[1u << k] = to_float(hn::Mul(hn::Sub(value, prediction), scale));
+      }
+      for (unsigned set = 1; set < kSets; ++set) {
+        const unsigned rest = set & (set - 1);
+        if (rest != 0) missed[set] = hn::Add(missed[rest], missed[set ^ rest]);
+        const float share = 1.0f / static_cast<float>(hwy::PopCount(set));
+        sums[set] = hn::Add(
+            sums[set], base_cost_vector(df, hn::Mul(missed[set], hn::Set(df, share)), counted));
+      }
+    }
+    for (unsigned set = 1; set < kSets; ++set) {
+      hn::Store(sums[set], du, parts);
+      for (size_t lane = 0; lane < hn::Lanes(du); ++lane) costs[16 * kind + set] += parts[lane];
+    }
   }
-  for (; i < count; ++i) {
-    const uint32_t bits = static_cast<uint32_t>(codes[i]);
-    const uint32_t magnitude = codes[i] < 0 ? 0 - bits : bits;
-    out[i] = static_cast<uint8_t>(magnitude < 255 ? magnitude : 255);
+}
+
+template <class T>
+void base_costs(const Direction<T>* directions, int direction_count, const T* values, size_t count,
+                T inverse_step, uint32_t* costs) {
+  switch (direction_count) {
+    case 1:
+      return base_costs_n<1>(directions, values, count, inverse_step, costs);
+    case 2:
+      return base_costs_n<2>(directions, values, count, inverse_step, costs);
+    case 3:
+      return base_costs_n<3>(directions, values, count, inverse_step, costs);
+    default:
+      return base_costs_n<4>(directions, values, count, inverse_step, costs);
   }
 }
 
 template <class T>
 const InterpolationKernels<T>& table() {
-  static constexpr InterpolationKernels<T> kernels{predict<false, T>, predict<true, T>, quantize<T>,
-                                                   restore<T>, magnitudes};
+  static constexpr InterpolationKernels<T> kernels{
+      predict<false, T>, predict<true, T>, quantize<T>, restore<T>, magnitudes, base_costs<T>};
   return kernels;
 }
 

@@ -20,7 +20,7 @@ class RobustFit {
   // Room for `samples` of `weights` features each.
   void reset(std::size_t samples, int weights);
   // Where the next sample's features go.
-  float* features() { return features_.data() + count_ * static_cast<std::size_t>(weights_); }
+  float* features() { return features_.data() + count_ * static_cast<std::size_t>(pitch_); }
   // `activity`: how much the value varies around the sample, known before it is coded.
   void add(float target, float activity);
   std::size_t count() const { return count_; }
@@ -38,6 +38,7 @@ class RobustFit {
   float cost_of(const float* weights) const;
 
   int weights_ = 0;
+  int pitch_ = 0;  // weights_ rounded up to fours; the features between are 0
   std::size_t count_ = 0;
   ScratchArray<float> features_;
   ScratchArray<float> targets_;

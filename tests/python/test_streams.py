@@ -135,6 +135,31 @@ def test_verify_compares_and_raises():
         firn.verify(field.T, stream)
 
 
+def test_previews_are_values_of_the_whole():
+    field = smooth_field((40, 50, 60))
+    for preset in ("fast", "balanced"):
+        stream = firn.compress(field, abs=1e-3, preset=preset)
+        whole = firn.decompress(stream)
+        preview = firn.decompress_preview(stream, 4, threads=1)
+        assert firn.info(stream).chunk_count == 1
+        assert np.array_equal(preview, whole[::4, ::4, ::4])
+    with pytest.raises(firn.InvalidArgument, match="power of two"):
+        firn.decompress_preview(stream, 3)
+
+
+def test_tuning_and_books():
+    field = smooth_field((64, 64, 64)) + np.float32(0.001)
+    for tune in ("size", "psnr"):
+        assert firn.verify(field, firn.compress(field, rel=1e-3, tune=tune)).violations == 0
+    for books in ("cost", "chi", "stored", "offline"):
+        stream = firn.compress(field, rel=1e-3, pipeline="lorenzo", books=books)
+        assert firn.verify(field, stream).violations == 0
+    with pytest.raises(firn.InvalidArgument, match="size, psnr"):
+        firn.compress(field, rel=1e-3, tune="speed")
+    with pytest.raises(firn.InvalidArgument, match="cost, chi, stored, offline"):
+        firn.compress(field, rel=1e-3, books="none")
+
+
 def test_regions():
     field = smooth_field((40, 50, 60))
     stream = firn.compress(field, abs=1e-3, chunk=(16, 16, 16))

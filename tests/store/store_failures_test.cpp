@@ -125,12 +125,12 @@ TEST(StoreFailures, AKilledProcessLeavesWholeFrames) {
       }
       _exit(1);
     }
-    // Wherever it is by then: within a frame, as like as not.
-    for (int i = 0; i < 500; ++i) {
+    // Wherever it is by then: within a frame, as like as not, and behind several whole ones.
+    for (int i = 0; i < 6000; ++i) {
       usleep(10000);
       std::error_code none;
       const auto size = std::filesystem::file_size(options.path, none);
-      if (!none && size > 60000) break;
+      if (!none && size > 1500000) break;
     }
     ASSERT_EQ(kill(child, SIGKILL), 0);
     int state = 0;
