@@ -40,12 +40,15 @@ Error too_small(const Output& output) {
 template <class T>
 std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
                           const plan::Plan& plan, const plan::BookPlan& books, const Region& region,
-                          std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
+                          std::uint64_t number, pipelines::Choice* choice,
+                          pipelines::Workspace& workspace, std::uint8_t* to) {
   const Box<const T> box(static_cast<const T*>(array.data), strides, region);
   const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
-  const pipelines::Encoded encoded =
-      pipelines::encode<T>(box, books.parameters_of(plan.parameters, number), workspace,
-                           to + container::record_head_bytes(raw_bytes));
+  auto parameters = books.parameters_of(plan.parameters, number);
+  if (choice != nullptr) parameters.choice = *choice;
+  const pipelines::Encoded encoded = pipelines::encode<T>(
+      box, parameters, workspace, to + container::record_head_bytes(raw_bytes));
+  if (choice != nullptr) *choice = encoded.choice;
   return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error, encoded.size,
                                   plan.header, number);
 }
@@ -53,7 +56,8 @@ std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t,
 }  // namespace
 
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
-                pipelines::Workers& workers, CompressScratch& scratch, Output& output) {
+                pipelines::Workers& workers, CompressScratch& scratch, Output& output,
+                Rehearsal* rehearsal) {
   std::uint8_t header_bytes[container::kMaxHeaderBytes];
   ByteWriter header_writer(header_bytes);
   container::write_header(plan.header, header_writer);
@@ -81,17 +85,27 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
       pipelines::payload_capacity(static_cast<std::size_t>(plan.header.chunk.count()), array.type);
   Progress progress(execution, array.shape.count() * size_of(array.type));
   scratch.entries.clear();
+  if (rehearsal != nullptr) {
+    rehearsal->choices.resize(static_cast<std::size_t>(grid.count()));
+    rehearsal->finished = true;
+  }
   const auto encode = [&](std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
     const Region region = grid.region(number);
+    pipelines::Choice* const choice =
+        rehearsal != nullptr ? &rehearsal->choices[static_cast<std::size_t>(number)] : nullptr;
     return array.type == Type::f32 ? encode_record<float>(array, strides, plan, scratch.books,
-                                                          region, number, workspace, to)
+                                                          region, number, choice, workspace, to)
                                    : encode_record<double>(array, strides, plan, scratch.books,
-                                                           region, number, workspace, to);
+                                                           region, number, choice, workspace, to);
   };
   // The error's place in a record is fixed; the index repeats it.
   const auto note = [&](std::uint64_t number, const std::uint8_t* record, std::size_t size) {
     scratch.entries.push_back({output.size() - size, size, load_le<std::uint16_t>(record + 1)});
-    return progress.add(grid.region(number).shape.count() * size_of(array.type));
+    if (rehearsal != nullptr && rehearsal->go_on) {
+      rehearsal->finished = rehearsal->go_on(number, output.size());
+    }
+    return progress.add(grid.region(number).shape.count() * size_of(array.type)) &&
+           (rehearsal == nullptr || rehearsal->finished);
   };
 
   bool room = true;
@@ -126,6 +140,7 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
   }
   if (!room) return too_small(output);
   if (progress.cancelled()) return Progress::error();
+  if (rehearsal != nullptr && !rehearsal->finished) return std::monostate{};
 
   if (grid.count() > 1) {
     ByteWriter tail(

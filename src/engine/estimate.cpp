@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "engine/rate.hpp"
+#include "engine/sample.hpp"
 
 namespace firn::engine {
 namespace {

@@ -1,82 +1,30 @@
 #include "engine/rate.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "base/elementary.hpp"
-#include "container/records.hpp"
 
 namespace firn::engine {
 namespace {
 
-constexpr std::uint64_t kSampleShare = 24, kLeastSample = 16384;
-constexpr std::uint64_t kBoxValues = 8192, kFewestBoxes = 4, kMostBoxes = 64;
+constexpr std::uint64_t kSampleShare = 24, kLeastSample = 16384, kMostSample = 1 << 20;
+// What a value takes more in a sample than in the whole, about: chunks of boxes have more borders,
+// and a sample is not encoded in every way.
+double overhead_of(const pipelines::Parameters& parameters) {
+  if (parameters.pipeline == Pipeline::blockpack) return 1.1;
+  return parameters.thorough ? 1.3 : 1.18;
+}
 // The sizes that hold a ratio, of what it asks for, and the size that is aimed at.
-constexpr double kLeast = 0.99, kMost = 1.004, kAim = 0.998;
+// One that is a little too large will do in the end.
+constexpr double kLeast = 0.99, kMost = 1.004, kAim = 0.998, kLimit = 1.009;
 constexpr int kMaxAttempts = 9;
+// What the slope of log2 of the size against log2 of the bound may be.
+constexpr double kSteepest = -4, kFlattest = -0.02;
+// How far from a sample the curve through the samples is trusted, in octaves of the bound.
+constexpr double kNear = 0.3, kSameSampleChoice = 2;
 
 }  // namespace
-
-std::uint64_t spread(std::uint64_t i, std::uint64_t count) {
-  const std::uint64_t turn = (i + 1) * 2654435769u & 0xFFFFFFFFu;  // of the golden ratio
-  return (turn * (count & 0xFFFFFFFFu) >> 32) + turn * (count >> 32);
-}
-
-std::vector<Region> sample_regions(const Shape& shape, const Shape& chunk, std::uint64_t values) {
-  const Grid grid(shape, chunk);
-  const std::uint64_t count = chunk.count();
-  std::vector<Region> regions;
-  if (values >= shape.count()) {
-    for (std::uint64_t i = 0; i < grid.count(); ++i) regions.push_back(grid.region(i));
-    return regions;
-  }
-  const std::uint64_t boxes = std::clamp(values / kBoxValues, kFewestBoxes, kMostBoxes);
-  if (count * boxes <= values) {
-    const std::uint64_t wanted = (values + count - 1) / count;
-    for (std::uint64_t i = 0; i < wanted; ++i) {
-      regions.push_back(grid.region(spread(i, grid.count())));
-    }
-    return regions;
-  }
-  Shape box = chunk;
-  while (box.count() * boxes > values) {
-    auto* const end = box.extents.begin() + box.rank;
-    auto* const longest = std::max_element(box.extents.begin(), end);
-    if (*longest == 1) break;
-    *longest = (*longest + 1) / 2;
-  }
-  for (std::uint64_t i = 0; i < boxes; ++i) {
-    const Region within = grid.region(spread(i, grid.count()));
-    Region region = within;
-    for (int k = 0; k < box.rank; ++k) {
-      region.shape.extents[k] = std::min(box.extents[k], within.shape.extents[k]);
-      const std::uint64_t room = within.shape.extents[k] - region.shape.extents[k];
-      region.origin[k] += spread(3 * i + static_cast<std::uint64_t>(k), room + 1);
-    }
-    regions.push_back(region);
-  }
-  return regions;
-}
-
-std::uint64_t encoded_bytes(const ArrayView& array, const plan::Plan& plan,
-                            const std::vector<Region>& regions, pipelines::Workers& workers) {
-  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
-  std::atomic<std::uint64_t> total{0};
-  workers.for_each(regions.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
-    const Region& region = regions[static_cast<std::size_t>(i)];
-    std::uint8_t* out = workspace.output.reserve(
-        pipelines::payload_capacity(static_cast<std::size_t>(region.shape.count()), array.type));
-    const auto encode = [&]<class T>(T) {
-      return pipelines::encode<T>(Box<const T>(static_cast<const T*>(array.data), strides, region),
-                                  plan.parameters, workspace, out);
-    };
-    total += container::kMaxRecordOverhead - kMaxVarintBytes +
-             (array.type == Type::f32 ? encode(float{}) : encode(double{})).size;
-    return true;
-  });
-  return total;
-}
 
 Result<plan::Plan> plan_for_bound(const ArrayView& array, const Options& options, double bound_abs,
                                   pipelines::Workers& workers) {
@@ -94,141 +42,253 @@ RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
 
-double RateSearch::log_sampled_bits(double log_bound) {
-  for (const auto& [bound, bits] : samples_) {
-    if (bound == log_bound) return bits;
-  }
+void RateSearch::take_sample(double log_bound) {
   const auto plan = plan_for_bound(array_, options_, exp2_of(log_bound), workers_);
   if (!plan) {
     error_ = plan.error();
-    return 0;
+    return;
   }
-  const auto bytes = static_cast<double>(encoded_bytes(array_, *plan, regions_, workers_));
-  const double bits = log2_of(8 * bytes / static_cast<double>(sampled_values_));
-  samples_.emplace_back(log_bound, bits);
-  return bits;
+  if (std::fabs(log_bound - chosen_at_) > kSameSampleChoice) {
+    choices_.clear();
+    chosen_at_ = log_bound;
+  }
+  const Point point{log_bound, log2_of(sample_->bits(*plan, workers_, &choices_))};
+  const auto after = std::find_if(samples_.begin(), samples_.end(),
+                                  [&](const Point& each) { return each.bound > log_bound; });
+  samples_.insert(after, point);
+}
+
+// The two neighbours of a value among the samples, along either axis of their falling curve; the
+// last two where it lies beyond them.
+std::pair<RateSearch::Point, RateSearch::Point> RateSearch::segment(double Point::*axis,
+                                                                    double value) const {
+  std::size_t i = 1;
+  const bool rising = axis == &Point::bound;
+  while (i + 1 < samples_.size() && (samples_[i].*axis < value) == rising) ++i;
+  return {samples_[i - 1], samples_[i]};
+}
+
+double slope_of(double run, double rise) {
+  return std::clamp(rise / std::max(run, 1e-9), kSteepest, kFlattest);
+}
+
+double RateSearch::within_reach(double log_bound) {
+  if (log_bound > highest_ && !knows_highest_) {
+    const auto range = plan::value_range(array_, fill_, workers_);
+    knows_highest_ = true;
+    const double width = range.high - range.low;
+    highest_ = std::isfinite(width) ? std::max(highest_, log2_of(width)) : highest_;
+    if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
+  }
+  return std::clamp(log_bound, lowest_, highest_);
+}
+
+double RateSearch::sampled_bits(double log_bound) const {
+  const auto [a, b] = segment(&Point::bound, log_bound);
+  return a.size + (log_bound - a.bound) * slope_of(b.bound - a.bound, b.size - a.size);
+}
+
+double RateSearch::sampled_bound(double log_bits) const {
+  const auto [a, b] = segment(&Point::size, log_bits);
+  return a.bound + (log_bits - a.size) / slope_of(b.bound - a.bound, b.size - a.size);
 }
 
 // The log of the bound at which the sample takes about 2^log_bits bits a value.
 double RateSearch::solve(double log_bits) {
   constexpr int kSteps = 7;
-  constexpr double kClose = 0.015;
-  // Below: too many bits. Above: few enough.
-  std::optional<std::pair<double, double>> below, above;
-  double at = std::clamp(highest_ - 10, lowest_, highest_);
-  for (const auto& sample : samples_) {
-    auto& side = sample.second > log_bits ? below : above;
-    if (!side || (sample.second > log_bits) == (sample.first > side->first)) side = sample;
+  double at = highest_ - 10;
+  if (samples_.empty()) {
+    // A value takes about so much more than a rough look tells.
+    constexpr double kMore = 0.6;
+    const double bits = exp2_of(log_bits) - kMore;
+    double low = lowest_, high = highest_;
+    for (int halvings = 0; halvings < 8; ++halvings) {
+      at = (low + high) / 2;
+      (sample_->whole().bits(exp2_of(at)) > bits ? low : high) = at;
+    }
   }
-  if (below || above) at = next_guess(below, above, log_bits);
   for (int step = 0; step < kSteps && !error_; ++step) {
-    const double bits = log_sampled_bits(at);
-    if (std::fabs(bits - log_bits) < kClose) break;
-    (bits > log_bits ? below : above) = {at, bits};
-    const double wanted = next_guess(below, above, log_bits);
-    if (wanted == at || (below && above && above->first - below->first < 1e-3)) break;
-    at = wanted;
+    if (samples_.size() == 1) {
+      // One bit for each doubling of the bound, and more of those where there are few bits.
+      const Point& known = samples_[0];
+      const double away = exp2_of(known.size) - exp2_of(log_bits) + (known.size - log_bits);
+      at = known.bound + std::clamp(away, -12.0, 12.0);
+    } else if (!samples_.empty()) {
+      at = sampled_bound(log_bits);
+    }
+    at = within_reach(at);
+    const bool near = std::any_of(samples_.begin(), samples_.end(), [&](const Point& each) {
+      return std::fabs(each.bound - at) < (samples_.size() > 1 ? kNear : 1e-3);
+    });
+    if (near) break;
+    take_sample(at);
   }
   return at;
 }
 
-double RateSearch::next_guess(const std::optional<Point>& below, const std::optional<Point>& above,
-                              double log_bits) const {
-  if (below && above) {
-    // By a straight line, but not all the way to either end.
-    const double part = (below->second - log_bits) / std::max(below->second - above->second, 1e-9);
-    return below->first + (above->first - below->first) * std::clamp(part, 0.05, 0.95);
+// Where the line through the last two sizes meets what is wanted; between neighbouring bounds with
+// sizes on both sides of it, and in the middle of those when that does not lead anywhere.
+double RateSearch::by_sizes() const {
+  constexpr std::size_t kPatience = 5;
+  const double wanted = log2_of(kAim);
+  const Point &last = tried_.back(), &other = tried_[tried_.size() - 2];
+  const double expected =
+      samples_.size() > 1 ? (sampled_bits(last.bound + 0.1) - sampled_bits(last.bound - 0.1)) / 0.2
+                          : -0.5;
+  double slope = (last.size - other.size) / (last.bound - other.bound);
+  if (!(slope < expected / 4 && slope > expected * 4)) slope = expected;
+  const double at = last.bound + (wanted - last.size) / slope;
+  auto sorted = tried_;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Point& a, const Point& b) { return a.bound < b.bound; });
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    const Point &below = sorted[i - 1], &above = sorted[i];
+    if (below.size < wanted || above.size > wanted) continue;
+    const bool inside = below.bound < at && at < above.bound;
+    return inside && tried_.size() < kPatience ? at : (below.bound + above.bound) / 2;
   }
-  // One bit for each doubling of the bound, and more of those where there are few bits.
-  const Point& known = below ? *below : *above;
-  const double away = exp2_of(known.second) - exp2_of(log_bits) + (known.second - log_bits);
-  return std::clamp(known.first + std::clamp(away, -12.0, 12.0), lowest_, highest_);
+  return at;
 }
 
 Result<double> RateSearch::first() {
-  if (const auto checked = plan::check_options(array_.type, array_.shape, options_); !checked) {
-    return checked.error();
-  }
+  const auto checked = plan::check_options(array_.type, array_.shape, options_);
+  if (!checked) return checked.error();
   auto plan = plan_for_bound(array_, options_, 0, workers_);
   if (!plan) return plan.error();
   const std::uint64_t count = array_.shape.count();
-  const auto range = plan::value_range(array_, plan->parameters.fill, workers_);
-  if (count == 0 || !(range.high > range.low) || !std::isfinite(range.high - range.low)) return 0.0;
-  regions_ = sample_regions(array_.shape, plan->header.chunk,
-                            std::max(kLeastSample, count / kSampleShare));
-  for (const Region& region : regions_) sampled_values_ += region.shape.count();
-  const bool boxes = regions_[0].shape.count() < plan->header.chunk.count();
+  if (count == 0) return 0.0;
+  fill_ = plan->parameters.fill;
+  sample_.emplace(array_, plan->header.chunk, fill_,
+                  std::clamp(count / kSampleShare, kLeastSample, kMostSample));
+  const Roughness& whole = sample_->whole();
+  // The values seen tell the range well enough, unless they are all the same.
+  knows_highest_ = !(whole.high() > whole.low());
+  const auto range = knows_highest_ ? plan::value_range(array_, fill_, workers_)
+                                    : plan::ValueRange{whole.low(), whole.high()};
+  if (!(range.high > range.low) || !std::isfinite(range.high - range.low)) return 0.0;
   highest_ = log2_of(range.high - range.low);
   lowest_ = highest_ - (array_.type == Type::f32 ? 26 : 55);
   if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   lowest_ = std::min(lowest_, highest_);
-  const double wanted =
-      log2_of(8 * kAim * (boxes ? kBoxOverhead : 1) * target_bytes_ / static_cast<double>(count));
+  const double overhead = overhead_of(checked->parameters);
+  const double wanted = log2_of(8 * kAim * overhead * target_bytes_ / static_cast<double>(count));
   const double found = solve(wanted);
   if (error_) return *error_;
   if (found > lowest_) return exp2_of(found);
   // Perhaps nothing needs to be lost.
-  const auto lossless = static_cast<double>(encoded_bytes(array_, *plan, regions_, workers_));
-  const bool enough = log2_of(8 * lossless / static_cast<double>(sampled_values_)) <= wanted;
+  const bool enough = log2_of(sample_->bits(*plan, workers_, nullptr)) <= wanted;
   return enough ? 0.0 : exp2_of(found);
 }
 
-std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size) {
+std::optional<double> RateSearch::next_bound() {
+  const Point& last = tried_.back();
+  double wanted = 0;
+  if (tried_.size() > 1) {
+    wanted = by_sizes();
+  } else if (samples_.size() > 1) {
+    // What every record takes whatever the bound makes the curve of a sample a little flat.
+    constexpr double kTooFlat = 1.05;
+    const double bits = sampled_bits(last.bound);
+    const double moved = solve(bits + log2_of(kAim) - last.size) - sampled_bound(bits);
+    wanted = last.bound + moved / kTooFlat;
+  } else {
+    wanted = last.bound + 2 * (last.size - log2_of(kAim));
+  }
+  wanted = within_reach(wanted);
+  if (error_ || std::fabs(wanted - last.bound) < 1e-4) return {};
+  return exp2_of(wanted);
+}
+
+std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size,
+                                       const std::vector<container::RecordTable::Entry>& records) {
   const double got = static_cast<double>(size) / target_bytes_;
-  if (bound_abs == 0 ? got <= 1 : got > kLeast && got <= kMost) return {};
-  if (++attempts_ == kMaxAttempts) return {};
+  // Those within all limits come first, then those a little too large, then those too small.
+  const double off = std::fabs(got - kAim) + (got <= kMost ? 0 : 1) + (got > kLeast ? 0 : 2) +
+                     (got <= kLimit ? 0 : 3);
+  if (attempts_ == 0 || off < best_off_) {
+    best_off_ = off;
+    best_bound_ = bound_abs;
+  }
+  const bool patient = ++attempts_ <= 2;
+  if (bound_abs == 0 ? got <= 1 : got > kLeast && got <= (patient ? kMost : kLimit)) return {};
+  if (attempts_ == kMaxAttempts) return {};
   if (bound_abs == 0) {
     // The sample promised too much.
     return exp2_of(lowest_);
   }
   const double here = log2_of(bound_abs);
   if (here >= highest_ && got > 1) return {};
-  // Real sizes on both sides of what is wanted are better than the sample.
-  (got > kAim ? too_large_ : small_enough_) = {here, log2_of(got)};
-  double wanted = 0;
-  if (too_large_ && small_enough_) {
-    // A straight line that stays on one side of a curve does not get there: halve then.
-    const bool again = last_too_large_ == (got > kAim);
-    wanted = again ? (too_large_->first + small_enough_->first) / 2
-                   : next_guess(too_large_, small_enough_, log2_of(kAim));
-    last_too_large_ = got > kAim;
-  } else {
-    wanted = solve(log_sampled_bits(here) + log2_of(kAim) - log2_of(got));
-  }
-  wanted = std::clamp(wanted, lowest_, highest_);
-  if (error_ || std::fabs(wanted - here) < 1e-4) return {};
-  return exp2_of(wanted);
+  tried_.push_back({here, log2_of(got)});
+  ends_.clear();
+  for (const auto& record : records) ends_.push_back(record.offset + record.size);
+  reference_ = here;
+  return next_bound();
+}
+
+bool RateSearch::worth_finishing(double bound_abs, std::uint64_t chunk, std::uint64_t bytes) {
+  constexpr int kMaxStops = 2;
+  constexpr double kLeastShare = 0.1, kMostShare = 0.7;
+  if (ends_.empty() || stops_ == kMaxStops || bound_abs == 0) return true;
+  // What is left changes as what is there did, or, as long as that is little, as expected.
+  const auto reference = static_cast<double>(ends_[static_cast<std::size_t>(chunk)]);
+  const auto total = static_cast<double>(ends_.back());
+  const double share = reference / total;
+  if (share < kLeastShare || share > kMostShare) return true;
+  const double here = log2_of(bound_abs);
+  const double expected = log2_of(kAim) - log2_of(total / target_bytes_);
+  const double seen = log2_of(static_cast<double>(bytes) / reference);
+  const double weight = share / (share + kLeastShare);
+  const double rest = weight * seen + (1 - weight) * expected;
+  const double size =
+      log2_of((static_cast<double>(bytes) + (total - reference) * exp2_of(rest)) / target_bytes_);
+  const double doubt = (1 - share) * (std::fabs(seen - expected) / 3 + 0.002);
+  if (size - doubt < log2_of(kLimit) && size + doubt > log2_of(kLeast)) return true;
+  ++stops_;
+  tried_.push_back({here, size});
+  return false;
+}
+
+std::optional<double> RateSearch::next_after_stop() {
+  const auto bound = next_bound();
+  // Its size is not worth remembering beside real ones.
+  tried_.pop_back();
+  return bound;
 }
 
 Status compress_to_ratio(const ArrayView& array, const Options& options, const Execution& execution,
                          pipelines::Workers& workers, CompressScratch& scratch, Output& output) {
-  struct Try {
-    double bound_abs;
-    double off;  // how far the ratio is from what was asked for; missing it counts for more
-  };
-  std::optional<Try> best;
-  const double target =
-      static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
-  const auto attempt = [&](double bound_abs) -> Status {
+  RateSearch search(array, options, workers);
+  Rehearsal rehearsal;
+  double chosen_at = 0;
+  const auto attempt = [&](double bound_abs, bool may_stop) -> Status {
     output.rewind();
     auto plan = plan_for_bound(array, options, bound_abs, workers);
     if (!plan) return plan.error();
-    return compress(array, *plan, execution, workers, scratch, output);
+    if (!(bound_abs < 2 * chosen_at && chosen_at < 2 * bound_abs)) {
+      rehearsal.choices.clear();
+      chosen_at = bound_abs;
+    }
+    rehearsal.go_on = {};
+    if (may_stop) {
+      rehearsal.go_on = [&search, bound_abs](std::uint64_t chunk, std::uint64_t bytes) {
+        return search.worth_finishing(bound_abs, chunk, bytes);
+      };
+    }
+    return compress(array, *plan, execution, workers, scratch, output, &rehearsal);
   };
-  RateSearch search(array, options, workers);
   const auto first = search.first();
   if (!first) return first.error();
   for (double bound_abs = *first;;) {
-    if (const Status status = attempt(bound_abs); !status) return status;
-    const double got = static_cast<double>(output.size()) / target;
-    const double off = got <= kMost ? std::fabs(got - kAim) : 10 * (got - kAim);
-    if (!best || off < best->off) best = Try{bound_abs, off};
-    const auto next = search.next(bound_abs, output.size());
+    if (const Status status = attempt(bound_abs, true); !status) return status;
+    const auto next = rehearsal.finished ? search.next(bound_abs, output.size(), scratch.entries)
+                                         : search.next_after_stop();
     if (next) {
       bound_abs = *next;
-      continue;
+    } else if (rehearsal.finished && search.best_bound() == bound_abs) {
+      return std::monostate{};
+    } else {
+      return attempt(search.best_bound(), false);
     }
-    return best->bound_abs == bound_abs ? Status(std::monostate{}) : attempt(best->bound_abs);
   }
 }
 

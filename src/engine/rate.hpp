@@ -1,42 +1,29 @@
 // The finest bound that brings an array to a wanted ratio.
 //
 // Size falls with the bound about as 2^-bits does (CEAZ, 3.2.2), but not where most codes are zero
-// and not where a field has a grid of its own, so the bound is searched for: first on a sample of
-// the array (a few percent), then the sample is weighed with the real size of one compression.
+// and not where a field has a grid of its own, so the bound is searched for: on a sample of the
+// array (a few percent), then by compressing. The first compression tells how far the sample is
+// off; the second most often meets the ratio, since the sample knows how steep the curve is. One
+// that will miss it, by what its first chunks take, is given up.
 #pragma once
 
 #include <firn/firn.hpp>
-#include <functional>
 #include <optional>
 #include <vector>
 
 #include "engine/compress.hpp"
+#include "engine/sample.hpp"
 #include "pipelines/workers.hpp"
 #include "plan/plan.hpp"
 
 namespace firn::engine {
 
-// What a value takes more in a box that is a part of a chunk than in the chunk, about.
-inline constexpr double kBoxOverhead = 1.12;
-
-// The i-th of points that lie evenly but without a period in [0, count): an array's own period
-// must not decide what is seen of it.
-std::uint64_t spread(std::uint64_t i, std::uint64_t count);
-
-// Boxes spread over an array, of `values` in total or a little more; whole chunks when those are
-// small enough.
-std::vector<Region> sample_regions(const Shape& shape, const Shape& chunk, std::uint64_t values);
-
-// Bytes of the records that the regions would be.
-std::uint64_t encoded_bytes(const ArrayView& array, const plan::Plan& plan,
-                            const std::vector<Region>& regions, pipelines::Workers& workers);
-
 // The plan for a bound that was found; 0: lossless. The header says what was asked for.
 Result<plan::Plan> plan_for_bound(const ArrayView& array, const Options& options, double bound_abs,
                                   pipelines::Workers& workers);
 
-// Compresses under options.bound, a ratio: one to three times, and once more when the last try was
-// not the best.
+// Compresses under options.bound, a ratio: most often twice. Chunks are encoded in the way that
+// was best the first time.
 Status compress_to_ratio(const ArrayView& array, const Options& options, const Execution& execution,
                          pipelines::Workers& workers, CompressScratch& scratch, Output& output);
 
@@ -47,30 +34,52 @@ class RateSearch {
 
   // The bound to try first; 0: nothing needs to be lost.
   Result<double> first();
-  // After a compression with `bound_abs` gave `size` bytes: the bound to try next, or nothing
-  // when this one will do or no better one is to be expected.
-  std::optional<double> next(double bound_abs, std::uint64_t size);
+  // After a compression with `bound_abs` gave `size` bytes, in these records: the
+  // bound to try next, or nothing when the best one so far will do or no better one is to be
+  // expected.
+  std::optional<double> next(double bound_abs, std::uint64_t size,
+                             const std::vector<container::RecordTable::Entry>& records);
+  // Whether a compression with `bound_abs` that has come to `bytes` after this chunk will do. If
+  // not, next_after_stop() tells the bound to try.
+  bool worth_finishing(double bound_abs, std::uint64_t chunk, std::uint64_t bytes);
+  std::optional<double> next_after_stop();
+  // Of the compressions so far.
+  double best_bound() const { return best_bound_; }
 
  private:
-  double log_sampled_bits(double log_bound);
+  // A compression's bound and size over what is wanted, or a sample's bound and bits a value; log2.
+  struct Point {
+    double bound;
+    double size;
+  };
+  void take_sample(double log_bound);
   double solve(double log_bits);
-  using Point = std::pair<double, double>;  // log2 of bound and of bits a value
-  double next_guess(const std::optional<Point>& below, const std::optional<Point>& above,
-                    double log_bits) const;
+  std::pair<Point, Point> segment(double Point::*axis, double value) const;
+  double sampled_bits(double log_bound) const;
+  double sampled_bound(double log_bits) const;
+  double within_reach(double log_bound);
+  double by_sizes() const;
+  std::optional<double> next_bound();
 
   const ArrayView& array_;
   const Options& options_;
   pipelines::Workers& workers_;
-  std::vector<Region> regions_;
-  std::uint64_t sampled_values_ = 0;
   double target_bytes_;
+  std::optional<double> fill_;
   double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense
-  std::vector<Point> samples_;
-  // Compressions of all: log2 of the bound and of the size over the target.
-  std::optional<Point> too_large_, small_enough_;
-  std::optional<bool> last_too_large_;
+  bool knows_highest_ = false;       // or only that it is not lower
+
+  std::optional<Sample> sample_;
+  std::vector<Point> samples_;              // by bound
+  std::vector<pipelines::Choice> choices_;  // of its chunks, made at this log2 of the bound:
+  double chosen_at_ = 0;
+
+  std::vector<Point> tried_;         // in order; sizes of those that were stopped are extrapolated
+  std::vector<std::uint64_t> ends_;  // of each record in the last that was finished, which had
+  double reference_ = 0;             // this log2 of the bound
+  double best_bound_ = 0, best_off_ = 0;
+  int attempts_ = 0, stops_ = 0;
   std::optional<Error> error_;
-  int attempts_ = 0;
 };
 
 }  // namespace firn::engine

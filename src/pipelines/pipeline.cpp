@@ -87,20 +87,6 @@ std::size_t payload_capacity(std::size_t count, Type type) {
 
 namespace {
 
-// A way to encode a chunk: a pipeline; for `interp`, its frozen axes and how much finer its coarse
-// levels are; and by how much the step is smaller than it might be.
-struct Candidate {
-  Pipeline pipeline;
-  unsigned frozen = 0;
-  int fineness = 0;
-  std::uint8_t finer = 0;
-  double score = 0;  // what it counted for in a trial
-
-  bool same_way(const Candidate& other) const {
-    return pipeline == other.pipeline && frozen == other.frozen && fineness == other.fineness &&
-           finer == other.finer;
-  }
-};
 constexpr std::size_t kMaxCandidates = 16;
 
 template <class T>
@@ -315,8 +301,16 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     return encode_with({Pipeline::contexts}, chunk, options, workspace, out, encoded);
   }
   Parameters parameters = options;
-  parameters.measured = !options.pointwise;
   parameters.books = BookPolicy::cost;
+  const Choice& choice = options.choice;
+  if (choice.candidate.pipeline != Pipeline::automatic) {
+    workspace.runner_up = choice.runner_up;
+    const bool done = encode_with(choice.candidate, chunk, parameters, workspace, out, encoded);
+    workspace.runner_up = {};
+    encoded->choice = choice;
+    if (done) return true;
+  }
+  parameters.measured = !options.pointwise;
   std::array<Candidate, kMaxCandidates> list{};
   std::size_t count = 0;
   const Candidate plain = interpolation(chunk, parameters, 0);
@@ -372,9 +366,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   if (done && weak && list[0].finer != 0 && judge.finer(*encoded) > 0) {
     const auto sound = std::find_if(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(kept),
                                     [](const Candidate& each) { return each.finer == 0; });
-    done = encode_with(*sound, chunk, parameters, workspace, out, encoded);
+    list[0] = *sound;
+    done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
   }
-  workspace.runner_up = {};
+  encoded->choice = {list[0], 0, std::exchange(workspace.runner_up, {})};
   if (!done || !again) return done;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
@@ -385,6 +380,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   if (list[1].same_way(plain)) judge.set_reference(next.mean_square);
   if (judge(next) < judge(*encoded)) {
     std::memcpy(out, other, next.size);
+    next.choice = {list[1], 0, encoded->choice.runner_up};
     *encoded = next;
   }
   return true;

@@ -17,6 +17,29 @@ namespace firn::pipelines {
 
 inline constexpr std::uint32_t kNoBook = ~std::uint32_t{0};
 
+// A way to encode a chunk: a pipeline; for `interp`, its frozen axes and how much finer its coarse
+// levels are; and by how much the step is smaller than it might be.
+struct Candidate {
+  Pipeline pipeline = Pipeline::automatic;
+  unsigned frozen = 0;
+  int fineness = 0;
+  std::uint8_t finer = 0;
+  double score = 0;  // what it counted for in a trial
+
+  bool same_way(const Candidate& other) const {
+    return pipeline == other.pipeline && frozen == other.frozen && fineness == other.fineness &&
+           finer == other.finer;
+  }
+};
+
+// The one that was chosen, to be used again; automatic: none was. For `blockpack` also the
+// packed orders of its differences.
+struct Choice {
+  Candidate candidate{};
+  std::uint8_t orders = 0;
+  RunnerUp runner_up{};
+};
+
 // The same for all chunks of a stream, but for what is said to differ.
 struct Parameters {
   Pipeline pipeline = Pipeline::lorenzo;  // the one to try first; automatic: the best of several
@@ -37,6 +60,7 @@ struct Parameters {
   std::span<const std::span<const std::uint8_t>> shared_books;
   BookPolicy books = BookPolicy::cost;
   std::uint32_t book = kNoBook;
+  Choice choice;  // of this chunk for `automatic`, made under a bound not far from this one
   bool streaming = false;  // decode: the output is too large for the caches to be of use
 };
 
@@ -45,6 +69,7 @@ struct Encoded {
   std::size_t size = 0;               // bytes of payload
   double max_error = 0;               // relative when the bound is
   double mean_square = 0;             // of the errors, in bounds, on a sample; if it was wanted
+  Choice choice{};                    // that was made, for another time
 };
 
 // Room that encode() needs for a chunk of `count` values.

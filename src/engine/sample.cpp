@@ -1,0 +1,215 @@
+#include "engine/sample.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "container/records.hpp"
+
+namespace firn::engine {
+namespace {
+
+constexpr std::uint64_t kRegionValues = 8192, kFewestRegions = 4, kMostRegions = 64;
+constexpr std::uint64_t kBoxValues = 4096;
+// Points that are looked at for roughness, a few neighbours at a time.
+constexpr std::uint64_t kRuns = 256, kRun = 4;
+
+// log2 of a positive number, to about 0.09, and continuous.
+double rough_log2(double value) {
+  return static_cast<double>(std::bit_cast<std::uint64_t>(value)) * 0x1p-52 - 1023;
+}
+
+// A chunk's shape, halved until it has at most so many values.
+Shape box_in(Shape chunk, std::uint64_t values) {
+  while (chunk.count() > values) {
+    auto* const end = chunk.extents.begin() + chunk.rank;
+    auto* const longest = std::max_element(chunk.extents.begin(), end);
+    if (*longest == 1) break;
+    *longest = (*longest + 1) / 2;
+  }
+  return chunk;
+}
+
+}  // namespace
+
+std::uint64_t spread(std::uint64_t i, std::uint64_t count) {
+  const std::uint64_t turn = (i + 1) * 2654435769u & 0xFFFFFFFFu;  // of the golden ratio
+  return (turn * (count & 0xFFFFFFFFu) >> 32) + turn * (count >> 32);
+}
+
+std::vector<Region> sample_regions(const Shape& shape, const Shape& chunk, std::uint64_t values) {
+  const Grid grid(shape, chunk);
+  const std::uint64_t count = chunk.count();
+  std::vector<Region> regions;
+  if (values >= shape.count()) {
+    for (std::uint64_t i = 0; i < grid.count(); ++i) regions.push_back(grid.region(i));
+    return regions;
+  }
+  const std::uint64_t boxes = std::clamp(values / kRegionValues, kFewestRegions, kMostRegions);
+  if (count * boxes <= values) {
+    const std::uint64_t wanted = (values + count - 1) / count;
+    for (std::uint64_t i = 0; i < wanted; ++i) {
+      regions.push_back(grid.region(spread(i, grid.count())));
+    }
+    return regions;
+  }
+  const Shape box = box_in(chunk, values / boxes);
+  for (std::uint64_t i = 0; i < boxes; ++i) {
+    const Region within = grid.region(spread(i, grid.count()));
+    Region region = within;
+    for (int k = 0; k < box.rank; ++k) {
+      region.shape.extents[k] = std::min(box.extents[k], within.shape.extents[k]);
+      const std::uint64_t room = within.shape.extents[k] - region.shape.extents[k];
+      region.origin[k] += spread(3 * i + static_cast<std::uint64_t>(k), room + 1);
+    }
+    regions.push_back(region);
+  }
+  return regions;
+}
+
+std::uint64_t encoded_bytes(const ArrayView& array, const plan::Plan& plan,
+                            const std::vector<Region>& regions, pipelines::Workers& workers,
+                            std::vector<pipelines::Choice>* choices) {
+  if (choices != nullptr) choices->resize(regions.size());
+  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
+  std::atomic<std::uint64_t> total{0};
+  workers.for_each(regions.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
+    const Region& region = regions[static_cast<std::size_t>(i)];
+    std::uint8_t* out = workspace.output.reserve(
+        pipelines::payload_capacity(static_cast<std::size_t>(region.shape.count()), array.type));
+    auto parameters = plan.parameters;
+    if (choices != nullptr) parameters.choice = (*choices)[static_cast<std::size_t>(i)];
+    const auto encode = [&]<class T>(T) {
+      return pipelines::encode<T>(Box<const T>(static_cast<const T*>(array.data), strides, region),
+                                  parameters, workspace, out);
+    };
+    const auto encoded = array.type == Type::f32 ? encode(float{}) : encode(double{});
+    if (choices != nullptr) (*choices)[static_cast<std::size_t>(i)] = encoded.choice;
+    total += container::kMaxRecordOverhead - kMaxVarintBytes + encoded.size;
+    return true;
+  });
+  return total;
+}
+
+Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
+                     const std::vector<Region>& regions)
+    : low_(std::numeric_limits<double>::infinity()), high_(-low_) {
+  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
+  residuals_.reserve(kRuns * kRun);
+  const auto look = [&]<class T>(const T* data) {
+    const T mask = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
+    for (std::uint64_t run = 0; run < kRuns; ++run) {
+      const Region& region = regions[static_cast<std::size_t>(run % regions.size())];
+      std::uint64_t rest = spread(run / regions.size(), region.shape.count());
+      // The first point, and the way to the ones before it along the two fastest axes; or to
+      // those after it at the array's border.
+      std::int64_t at = 0;
+      std::array<std::int64_t, 2> step{};
+      std::uint64_t length = kRun;
+      for (int k = region.shape.rank - 1, axis = 0; k >= 0; --k, ++axis) {
+        const std::uint64_t place = rest % region.shape.extents[k] + region.origin[k];
+        rest /= region.shape.extents[k];
+        at += static_cast<std::int64_t>(place) * strides[k];
+        if (axis == 0)
+          length = std::min(length, region.origin[k] + region.shape.extents[k] - place);
+        if (axis > 1 || array.shape.extents[k] == 1) continue;
+        step[static_cast<std::size_t>(axis)] = place > 0 ? -strides[k] : strides[k];
+        if (axis == 0 && place == 0) length = 1;
+      }
+      const auto special = [&](T value) { return !std::isfinite(value) || value == mask; };
+      for (; length > 0; --length, at += strides[region.shape.rank - 1]) {
+        const T corner = data[at];
+        const T others[] = {data[at + step[0]], data[at + step[1]], data[at + step[0] + step[1]]};
+        if (special(corner) || special(others[0]) || special(others[1]) || special(others[2])) {
+          residuals_.push_back(0);
+          continue;
+        }
+        const auto value = static_cast<double>(corner);
+        low_ = std::min(low_, value);
+        high_ = std::max(high_, value);
+        double residual = value - static_cast<double>(others[0]);
+        if (step[1] != 0) {
+          residual -= static_cast<double>(others[1]) - static_cast<double>(others[2]);
+        }
+        residuals_.push_back(std::fabs(residual));
+      }
+    }
+  };
+  array.type == Type::f32 ? look(static_cast<const float*>(array.data))
+                          : look(static_cast<const double*>(array.data));
+}
+
+double Roughness::bits(double bound_abs) const {
+  // Noise of this magnitude takes about so much; the least keeps quotients of smooth arrays apart
+  // from 0 / 0.
+  constexpr double kNoise = 8, kLeast = 0.05;
+  const double inverse = kNoise / (2 * bound_abs);
+  double sum = 0;
+  for (const double residual : residuals_) sum += rough_log2(1 + residual * inverse);
+  return kLeast + sum / static_cast<double>(residuals_.size());
+}
+
+Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double> fill,
+               std::uint64_t values) {
+  const Shape& shape = array.shape;
+  const Shape box = box_in(chunk, kBoxValues);
+  values = std::min(values, shape.count());
+  const std::uint64_t boxes = std::max<std::uint64_t>(1, values / box.count());
+  std::vector<Region> regions(static_cast<std::size_t>(boxes));
+  for (std::uint64_t i = 0; i < boxes; ++i) {
+    Region& region = regions[static_cast<std::size_t>(i)];
+    region.shape = box;
+    std::uint64_t rest = spread(i, shape.count());
+    for (int k = shape.rank - 1; k >= 0; --k) {
+      region.origin[k] = std::min(rest % shape.extents[k], shape.extents[k] - box.extents[k]);
+      rest /= shape.extents[k];
+    }
+  }
+  Region all;
+  all.shape = shape;
+  whole_ = Roughness(array, fill, {all});
+  sampled_ = Roughness(array, fill, regions);
+
+  const std::size_t box_bytes = static_cast<std::size_t>(box.count()) * size_of(array.type);
+  values_.resize(regions.size() * box_bytes);
+  stacked_ = {values_.data(), array.type, box, {}};
+  stacked_.shape.extents[0] *= boxes;
+  const auto strides = array.strides ? *array.strides : contiguous_strides(shape);
+  const auto copy = [&]<class T>(const T* data) {
+    T* to = reinterpret_cast<T*>(values_.data());
+    for (const Region& region : regions) {
+      const Box<const T> from(data, strides, region);
+      from.for_each_row([&](const T* row, std::size_t) {
+        for (std::size_t i = 0; i < from.row_length(); ++i) {
+          *to++ = row[static_cast<std::int64_t>(i) * from.row_stride()];
+        }
+        return true;
+      });
+    }
+  };
+  array.type == Type::f32 ? copy(static_cast<const float*>(array.data))
+                          : copy(static_cast<const double*>(array.data));
+  const std::uint64_t in_chunk = std::max<std::uint64_t>(1, chunk.count() / box.count());
+  for (std::uint64_t first = 0; first < boxes; first += in_chunk) {
+    Region region;
+    region.shape = box;
+    region.origin[0] = first * box.extents[0];
+    region.shape.extents[0] *= std::min(in_chunk, boxes - first);
+    chunks_.push_back(region);
+  }
+}
+
+double Sample::bits(const plan::Plan& plan, pipelines::Workers& workers,
+                    std::vector<pipelines::Choice>* choices) const {
+  plan::Plan quick = plan;
+  quick.parameters.thorough = false;
+  const auto bytes = static_cast<double>(encoded_bytes(stacked_, quick, chunks_, workers, choices));
+  const double bits = 8 * bytes / static_cast<double>(stacked_.shape.count());
+  // The sample may be rougher or smoother than the whole.
+  const double bound = plan.parameters.bound_abs;
+  return bound > 0 ? bits * whole_.bits(bound) / sampled_.bits(bound) : bits;
+}
+
+}  // namespace firn::engine

@@ -1,0 +1,67 @@
+// Parts of an array that stand for the whole: what they take under a bound tells what all will.
+#pragma once
+
+#include <firn/firn.hpp>
+#include <optional>
+#include <vector>
+
+#include "pipelines/workers.hpp"
+#include "plan/plan.hpp"
+
+namespace firn::engine {
+
+// What a value takes more in a box that is a part of a chunk than in the chunk, about.
+inline constexpr double kBoxOverhead = 1.12;
+
+// The i-th of points that lie evenly but without a period in [0, count): an array's own period
+// must not decide what is seen of it.
+std::uint64_t spread(std::uint64_t i, std::uint64_t count);
+
+// Boxes spread over an array, of `values` in total or a little more; whole chunks when those are
+// small enough.
+std::vector<Region> sample_regions(const Shape& shape, const Shape& chunk, std::uint64_t values);
+
+// Bytes of the records that the regions would be. With `choices`, one for each region or none yet:
+// encodes them in these ways, or makes the choices.
+std::uint64_t encoded_bytes(const ArrayView& array, const plan::Plan& plan,
+                            const std::vector<Region>& regions, pipelines::Workers& workers,
+                            std::vector<pipelines::Choice>* choices = nullptr);
+
+// How rough an array is, seen at points all over some regions of it: what differences along the
+// two fastest axes leave of the values there. Masked and special points count as 0.
+class Roughness {
+ public:
+  Roughness() = default;
+  Roughness(const ArrayView& array, std::optional<double> fill, const std::vector<Region>& regions);
+
+  // The bits that a value takes under a bound, about: good for comparing two of these.
+  double bits(double bound_abs) const;
+  double low() const { return low_; }
+  double high() const { return high_; }
+
+ private:
+  std::vector<double> residuals_;
+  double low_ = 0, high_ = 0;  // of the values seen
+};
+
+// Many small boxes from all over an array, put on each other along the slowest axis until they are
+// as large as a chunk: small boxes see more of the array, and as chunks they cost what chunks do.
+class Sample {
+ public:
+  Sample(const ArrayView& array, const Shape& chunk, std::optional<double> fill,
+         std::uint64_t values);
+
+  // Bits a value of the whole array under a plan, about. Tells how the chunks are to be encoded,
+  // or does as it is told, like encoded_bytes().
+  double bits(const plan::Plan& plan, pipelines::Workers& workers,
+              std::vector<pipelines::Choice>* choices) const;
+  const Roughness& whole() const { return whole_; }
+
+ private:
+  std::vector<std::uint8_t> values_;
+  ArrayView stacked_;
+  std::vector<Region> chunks_;  // of it
+  Roughness whole_, sampled_;
+};
+
+}  // namespace firn::engine
