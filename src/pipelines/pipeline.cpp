@@ -362,12 +362,25 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   const bool again = parameters.thorough && !weak && !far_behind(list[1]);
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
-  // Where nothing happens errors linger, whatever the step: then the best that needs no finer one.
-  if (done && weak && list[0].finer != 0 && judge.finer(*encoded) > 0) {
-    const auto sound = std::find_if(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(kept),
-                                    [](const Candidate& each) { return each.finer == 0; });
-    list[0] = *sound;
-    done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
+  if (done && weak && list[0].finer != 0) {
+    const auto encode_again = [&](const Candidate& candidate) {
+      list[0] = candidate;
+      done = encode_with(candidate, chunk, parameters, workspace, out, encoded);
+    };
+    // Once more as much finer as it still takes.
+    if (const unsigned more = judge.finer(*encoded); more > 0) {
+      Candidate finer = list[0];
+      finer.finer =
+          static_cast<std::uint8_t>(std::min<unsigned>(finer.finer + more, format::kMaxFiner));
+      encode_again(finer);
+    }
+    // Where nothing happens errors linger, whatever the step: then the best that needs no finer
+    // one.
+    constexpr unsigned kMuch = 8;
+    if (done && judge.finer(*encoded) > kMuch) {
+      encode_again(*std::find_if(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(kept),
+                                 [](const Candidate& each) { return each.finer == 0; }));
+    }
   }
   encoded->choice = {list[0], 0, std::exchange(workspace.runner_up, {})};
   if (!done || !again) return done;
