@@ -314,20 +314,12 @@ void count_cells(const Cell* cells, std::size_t count, std::uint32_t* even, std:
 constexpr int kWidths = 65;
 constexpr int kSampleBins = kWidths + 4;
 
-// The shift of each context, from the median magnitude of a sample: it brings that below 4.
+// The shift of each context, from the median magnitude of about so many groups: it brings that
+// below 4.
 template <class Q>
-void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
-                   std::uint32_t* histogram, ContextShifts& shifts) {
-  constexpr std::size_t kSampleGroups = 256;
-  const std::size_t step = std::max<std::size_t>(1, count / (kSampleGroups * kRansGroup));
-  if (shifts.context_count == 1 && step == 1) {
-    // Most often the median of the one context is below 4 as it is.
-    std::size_t small = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      small += static_cast<Unsigned<Q>>(residuals[i]) + 3 < 7;
-    }
-    if (2 * small >= count) return;
-  }
+void sample_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                   std::size_t groups, std::uint32_t* histogram, ContextShifts& shifts) {
+  const std::size_t step = std::max<std::size_t>(1, count / (groups * kRansGroup));
   std::memset(histogram, 0,
               sizeof *histogram * kSampleBins * static_cast<std::size_t>(shifts.context_count));
   for (std::size_t group = 0; group < count; group += step * kRansGroup) {
@@ -356,6 +348,25 @@ void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
     shifts.shift[c] = static_cast<std::uint8_t>(shift);
     shifts.max = std::max(shifts.max, shift);
   }
+}
+
+template <class Q>
+void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                   std::uint32_t* histogram, ContextShifts& shifts) {
+  constexpr std::size_t kFewGroups = 64, kManyGroups = 256;
+  if (shifts.context_count == 1 && count <= kManyGroups * kRansGroup) {
+    // Most often the median of the one context is below 4 as it is.
+    std::size_t small = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      small += static_cast<Unsigned<Q>>(residuals[i]) + 3 < 7;
+    }
+    if (2 * small >= count) return;
+  }
+  // At most bounds no context has a shift, and few samples tell.
+  sample_shifts(residuals, contexts, count, kFewGroups, histogram, shifts);
+  if (shifts.max == 0 || count <= kFewGroups * kRansGroup) return;
+  shifts.max = 0;
+  sample_shifts(residuals, contexts, count, kManyGroups, histogram, shifts);
 }
 
 // log2 of a positive number, to 2e-4.
