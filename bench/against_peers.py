@@ -22,10 +22,12 @@ from table import fields_of, mean
 
 
 def read_peers(path):
-    """{(field, bound): {peer: (ratio, psnr)}}"""
+    """{(field, bound): {peer: (ratio, psnr)}}, without peers that failed ("-")"""
     peers = {}
     with open(path, newline="") as lines:
         for row in csv.DictReader(lines, delimiter="\t"):
+            if "-" in (row["ratio"], row["psnr_db"]):
+                continue
             of_field = peers.setdefault((row["field"], float(row["bound_rel"])), {})
             of_field[row["peer"]] = (float(row["ratio"]), float(row["psnr_db"]))
     return peers

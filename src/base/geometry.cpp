@@ -53,6 +53,15 @@ std::uint64_t ceil_divide(std::uint64_t a, std::uint64_t b) { return a / b + (a 
 Shape choose_chunk(const Shape& shape, std::uint64_t target) {
   Shape chunk = shape;
   if (shape.count() <= target) return chunk;
+  // Whole planes, if they are small: the slowest axis is where a cut costs least, and memory is
+  // read in order.
+  constexpr std::uint64_t kLeastPlanes = 24;
+  if (shape.rank == 3 && shape.extents[1] <= target && shape.extents[2] <= target &&
+      shape.extents[1] * shape.extents[2] <= target / kLeastPlanes) {
+    const std::uint64_t planes = target / (shape.extents[1] * shape.extents[2]);
+    chunk.extents[0] = ceil_divide(shape.extents[0], ceil_divide(shape.extents[0], planes));
+    return chunk;
+  }
   // The largest side s such that the box of min(extent, s), or 2 s along rows, holds at most
   // target values.
   std::uint64_t low = 1, high = target;

@@ -408,10 +408,10 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
   const std::size_t raw_bytes = chunk.count() * sizeof(T);
   if (encode_constant(chunk, out, &encoded)) return encoded;
   if (parameters.bound_abs > 0) {
-    const bool done =
-        parameters.pipeline == Pipeline::automatic
-            ? encode_best(chunk, parameters, workspace, out, &encoded)
-            : encode_with({parameters.pipeline}, chunk, parameters, workspace, out, &encoded);
+    const bool done = parameters.pipeline == Pipeline::automatic
+                          ? encode_best(chunk, parameters, workspace, out, &encoded)
+                          : encode_with({parameters.pipeline, 0, 0, parameters.finer}, chunk,
+                                        parameters, workspace, out, &encoded);
     if (done && encoded.size < raw_bytes) return encoded;
   }
   if (parameters.pipeline != Pipeline::raw &&

@@ -62,6 +62,12 @@ TEST(ChooseChunk, IsNearACubeWithLongerRows) {
   EXPECT_EQ(choose_chunk({1 << 24}, 1 << 18), (Shape{1 << 18}));
 }
 
+TEST(ChooseChunk, IsOfWholePlanesThatAreSmall) {
+  EXPECT_EQ(choose_chunk({100, 64, 128}, 1 << 18), (Shape{25, 64, 128}));
+  EXPECT_EQ(choose_chunk({1000000, 7, 7}, 1 << 18), (Shape{5348, 7, 7}));
+  EXPECT_NE(choose_chunk({100, 128, 128}, 1 << 18).extents[1], 128u);
+}
+
 TEST(ChooseChunk, SurvivesShapesThatCannotBe) {
   const std::uint64_t huge = ~std::uint64_t{0};
   EXPECT_LE(choose_chunk({huge}, 1 << 18).count(), 1u << 18);

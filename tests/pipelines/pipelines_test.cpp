@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -30,6 +31,43 @@ Box<const T> box_of(const std::vector<T>& values, const Shape& shape) {
 template <class T>
 Box<T> mutable_box_of(std::vector<T>& values, const Shape& shape) {
   return Box<T>(values.data(), contiguous_strides(shape), Region{{}, shape});
+}
+
+TYPED_TEST(EveryPipeline, HasSmallerErrorsWithAFinerStepAndMeasuresThem) {
+  using T = TypeParam;
+  const Shape shape{40, 50};
+  const auto values = make_field<T>(shape, Kind::noisy, 5);
+  for (const Pipeline pipeline :
+       {Pipeline::lorenzo, Pipeline::contexts, Pipeline::interp, Pipeline::causal}) {
+    SCOPED_TRACE(name_of(pipeline));
+    Parameters parameters;
+    parameters.pipeline = pipeline;
+    parameters.bound_abs = 1.0 / 1024;
+    parameters.margin = 10;
+    parameters.measured = true;
+    double square_before = 1;
+    for (const int finer : {0, 32, 64}) {
+      parameters.finer = static_cast<std::uint8_t>(finer);
+      Workspace workspace(0);
+      std::vector<std::uint8_t> payload(payload_capacity(values.size(), test::kTypeOf<T>));
+      const Encoded encoded =
+          encode<T>(box_of(values, shape), parameters, workspace, payload.data());
+      ASSERT_EQ(encoded.pipeline, pipeline);
+      std::vector<T> decoded(values.size());
+      ASSERT_TRUE(decode<T>(pipeline, {payload.data(), encoded.size}, parameters,
+                            mutable_box_of(decoded, shape), workspace));
+      double square = 0;
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double error =
+            (static_cast<double>(decoded[i]) - static_cast<double>(values[i])) * 1024;
+        ASSERT_LE(std::fabs(error), 1 - finer / 256.0 + 1e-3);
+        square += error * error / static_cast<double>(values.size());
+      }
+      EXPECT_NEAR(encoded.mean_square, square, 1e-6);
+      EXPECT_LT(square, square_before);
+      square_before = square;
+    }
+  }
 }
 
 TYPED_TEST(EveryPipeline, GivesTheSameBytesOnEveryTarget) {
