@@ -10,14 +10,15 @@ namespace {
 
 constexpr std::uint64_t kSampleShare = 24, kLeastSample = 16384, kMostSample = 1 << 20;
 // What a value takes more in a sample than in the whole, about: chunks of boxes have more borders,
-// and a sample is not encoded in every way.
-double overhead_of(const pipelines::Parameters& parameters) {
-  if (parameters.pipeline == Pipeline::blockpack) return 1.1;
-  return parameters.thorough ? 1.3 : 1.18;
+// in one dimension hardly so, those of a mask among them; and a sample is not encoded in every way.
+double overhead_of(const pipelines::Parameters& parameters, int rank) {
+  const bool packed = parameters.pipeline == Pipeline::blockpack;
+  const double borders = rank == 1 ? 1.02 : packed ? 1.1 : 1.18;
+  return borders * (parameters.thorough ? 1.1 : 1) * (parameters.fill ? 1.2 : 1);
 }
 // The sizes that hold a ratio, of what it asks for, and the size that is aimed at.
 // One that is a little too large will do in the end.
-constexpr double kLeast = 0.99, kMost = 1.004, kAim = 0.998, kLimit = 1.009;
+constexpr double kLeast = 0.99, kMost = 1.004, kAim = 0.998, kLimit = 1.008;
 constexpr int kMaxAttempts = 9;
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
@@ -126,16 +127,23 @@ double RateSearch::solve(double log_bits) {
   return at;
 }
 
-// Where the line through the last two sizes meets what is wanted; between neighbouring bounds with
+// Where the line through two sizes meets what is wanted, the last and one that is not too near, for
+// the curve is not smooth; between neighbouring bounds with
 // sizes on both sides of it, and in the middle of those when that does not lead anywhere.
 double RateSearch::by_sizes() const {
   constexpr std::size_t kPatience = 5;
   const double wanted = log2_of(kAim);
-  const Point &last = tried_.back(), &other = tried_[tried_.size() - 2];
+  const Point& last = tried_.back();
+  const Point* other = &tried_[tried_.size() - 2];
+  for (std::size_t i = tried_.size() - 1; i-- > 0;) {
+    if (std::fabs(tried_[i].bound - last.bound) < 0.25) continue;
+    other = &tried_[i];
+    break;
+  }
   const double expected =
       samples_.size() > 1 ? (sampled_bits(last.bound + 0.1) - sampled_bits(last.bound - 0.1)) / 0.2
                           : -0.5;
-  double slope = (last.size - other.size) / (last.bound - other.bound);
+  double slope = (last.size - other->size) / (last.bound - other->bound);
   if (!(slope < expected / 4 && slope > expected * 4)) slope = expected;
   const double at = last.bound + (wanted - last.size) / slope;
   auto sorted = tried_;
@@ -170,7 +178,7 @@ Result<double> RateSearch::first() {
   lowest_ = highest_ - (array_.type == Type::f32 ? 26 : 55);
   if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   lowest_ = std::min(lowest_, highest_);
-  const double overhead = overhead_of(checked->parameters);
+  const double overhead = overhead_of(plan->parameters, array_.shape.rank);
   const double wanted = log2_of(8 * kAim * overhead * target_bytes_ / static_cast<double>(count));
   const double found = solve(wanted);
   if (error_) return *error_;
@@ -209,7 +217,7 @@ std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size,
     best_off_ = off;
     best_bound_ = bound_abs;
   }
-  const bool patient = ++attempts_ <= 2;
+  const bool patient = ++attempts_ == 1;
   if (bound_abs == 0 ? got <= 1 : got > kLeast && got <= (patient ? kMost : kLimit)) return {};
   if (attempts_ == kMaxAttempts) return {};
   if (bound_abs == 0) {
@@ -226,7 +234,7 @@ std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size,
 }
 
 bool RateSearch::worth_finishing(double bound_abs, std::uint64_t chunk, std::uint64_t bytes) {
-  constexpr int kMaxStops = 2;
+  constexpr int kMaxStops = 1;
   constexpr double kLeastShare = 0.1, kMostShare = 0.7;
   if (ends_.empty() || stops_ == kMaxStops || bound_abs == 0) return true;
   // What is left changes as what is there did, or, as long as that is little, as expected.
