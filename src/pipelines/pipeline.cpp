@@ -185,8 +185,8 @@ double rough_log2(double value) {
 //
 // By size alone, the choice would be the one that uses up the bound: predictions from quantised
 // values leave errors that are spread evenly, interpolation much smaller ones. So none may have a
-// mean squared error above that of plain interpolation, the usual way, by more than a little; where
-// it has, it counts as what it takes with a step that is finer by as much.
+// mean squared error above that of plain interpolation, the usual way; where it has, it counts as
+// what it takes with a step that is finer by as much.
 class Judge {
  public:
   Judge(const Parameters& parameters, std::size_t count)
@@ -194,7 +194,7 @@ class Judge {
         count_(static_cast<double>(count)) {}
 
   // The mean squared error of plain interpolation; 0: not known.
-  void set_reference(double mean_square) { limit_ = kTolerance * mean_square; }
+  void set_reference(double mean_square) { limit_ = mean_square; }
 
   double operator()(const Encoded& encoded) const {
     const auto size = static_cast<double>(encoded.size);
@@ -220,8 +220,7 @@ class Judge {
   }
 
  private:
-  static constexpr double kTolerance = 1.06;  // 0.25 dB
-  static constexpr unsigned kLeastFiner = 3;  // less is lost among where the values happen to lie
+  static constexpr unsigned kLeastFiner = 2;  // less is lost among where the values happen to lie
 
   bool excessive(const Encoded& encoded) const {
     return limit_ > 0 && encoded.mean_square > limit_;
@@ -356,7 +355,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
       candidate.finer = 0;
       if (!candidate.same_way(plain) && !far_behind(list[i])) close[kept++] = candidate;
     }
-    rank_candidates(std::span(close.data(), kept), chunk, parameters, judge, workspace, out);
+    rank_candidates(std::span(close.data(), kept), chunk, for_trial, judge, workspace, out);
     list = close;
   }
   const bool again = parameters.thorough && !weak && !far_behind(list[1]);
