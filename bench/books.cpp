@@ -143,10 +143,10 @@ ContextSizes context_sizes(const std::vector<Q>& residuals,
 
 void compare_contexts(const std::vector<Field>& fields, const std::vector<double>& bounds) {
   std::printf("\n2. contexts: section against every context's own entropy, its tables free\n");
-  std::printf("%-14s %9s\n", "chunk, values", "over");
+  std::printf("%-14s %9s %28s\n", "chunk, values", "over", "where these are 16 KB or more");
   for (std::uint64_t chunk_values = 1024; chunk_values <= std::uint64_t{1} << 20;
        chunk_values *= 4) {
-    std::vector<double> over;
+    std::vector<double> over, large;
     for (const double rel : bounds) {
       for (const Field& field : fields) {
         ContextSizes sum;
@@ -166,10 +166,11 @@ void compare_contexts(const std::vector<Field>& fields, const std::vector<double
           sum.perfect += sizes.perfect;
         });
         if (sum.perfect > 0) over.push_back(sum.coded / sum.perfect);
+        if (sum.perfect >= 16384) large.push_back(sum.coded / sum.perfect);
       }
     }
-    std::printf("%14llu %+8.2f%%\n", static_cast<unsigned long long>(chunk_values),
-                100 * (bench::geometric_mean(over) - 1));
+    std::printf("%14llu %+8.2f%% %+27.2f%%\n", static_cast<unsigned long long>(chunk_values),
+                100 * (bench::geometric_mean(over) - 1), 100 * (bench::geometric_mean(large) - 1));
   }
 }
 
