@@ -352,7 +352,7 @@ void sample_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
 
 template <class Q>
 void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
-                   std::uint32_t* histogram, ContextShifts& shifts) {
+                   bool roughly, std::uint32_t* histogram, ContextShifts& shifts) {
   constexpr std::size_t kFewGroups = 64, kManyGroups = 256;
   if (shifts.context_count == 1 && count <= kManyGroups * kRansGroup) {
     // Most often the median of the one context is below 4 as it is.
@@ -364,7 +364,7 @@ void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
   }
   // At most bounds no context has a shift, and few samples tell.
   sample_shifts(residuals, contexts, count, kFewGroups, histogram, shifts);
-  if (shifts.max == 0 || count <= kFewGroups * kRansGroup) return;
+  if (roughly || shifts.max == 0 || count <= kFewGroups * kRansGroup) return;
   shifts.max = 0;
   sample_shifts(residuals, contexts, count, kManyGroups, histogram, shifts);
 }
@@ -383,15 +383,15 @@ double rough_log2(std::uint32_t value) {
 template <class Q>
 const std::uint32_t* ContextRansEncoder::count_tokens(const Q* residuals,
                                                       const std::uint8_t* contexts,
-                                                      std::size_t count, simd::Target target,
-                                                      ContextShifts& shifts) {
+                                                      std::size_t count, bool roughly,
+                                                      simd::Target target, ContextShifts& shifts) {
   std::uint8_t largest = 0;
   for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, contexts[i]);
   shifts.context_count = largest + 1;
   // Two histograms in turn, so that equal neighbours do not wait for each other.
   const std::size_t size = static_cast<std::size_t>(shifts.context_count) * kTokenCount;
   std::uint32_t* counts = histogram_.reserve(2 * kSampleBins * kMaxContexts);
-  choose_shifts(residuals, contexts, count, counts, shifts);
+  choose_shifts(residuals, contexts, count, roughly, counts, shifts);
   Cell* cells = cells_.reserve(count);
   context_rans_kernels<Q>(target).tokenize(residuals, contexts, shifts, count, cells);
   std::memset(counts, 0, 2 * size * sizeof *counts);
@@ -405,7 +405,7 @@ std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t*
                                          std::size_t count, simd::Target target) {
   if (count == 0) return 0;
   ContextShifts shifts;
-  const std::uint32_t* counts = count_tokens(residuals, contexts, count, target, shifts);
+  const std::uint32_t* counts = count_tokens(residuals, contexts, count, true, target, shifts);
   double bits = 0;
   for (int c = 0; c < shifts.context_count; ++c) {
     const std::uint32_t* tokens = counts + c * kTokenCount;
@@ -433,7 +433,8 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
   if (count == 0) return 0;
   const ContextRansKernels<Q>& kernels = context_rans_kernels<Q>(target);
   RansWriter writer;
-  const std::uint32_t* counts = count_tokens(residuals, contexts, count, target, writer.shifts);
+  const std::uint32_t* counts =
+      count_tokens(residuals, contexts, count, false, target, writer.shifts);
   const int context_count = writer.shifts.context_count;
   const Cell* cells = cells_.data();
 

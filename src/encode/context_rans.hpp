@@ -63,10 +63,12 @@ class ContextRansEncoder {
                        simd::Target target);
 
  private:
-  // Chooses the shifts; tokens go to cells_, how many of each to the array returned.
+  // Chooses the shifts, roughly if that will do; tokens go to cells_, how many of each to the array
+  // returned.
   template <class Q>
   const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contexts,
-                                    std::size_t count, simd::Target target, ContextShifts& shifts);
+                                    std::size_t count, bool roughly, simd::Target target,
+                                    ContextShifts& shifts);
 
   ScratchArray<std::uint16_t> cells_;
   ScratchArray<std::uint32_t> histogram_;
