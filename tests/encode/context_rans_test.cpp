@@ -293,6 +293,19 @@ TEST(ContextRansSize, NothingFloorsAtABitAValue) {
   EXPECT_LT(encode(simd::default_target(), zeros).size(), 64u);
 }
 
+TEST(ContextRansSize, AnEstimateIsNearWhatEncodingTakes) {
+  for (const int contexts : {1, 8, 20}) {
+    for (const std::size_t count : {std::size_t{20000}, std::size_t{200000}}) {
+      const auto sample = scaled<std::int32_t>(count, contexts, 1, 9);
+      ContextRansEncoder encoder;
+      const auto estimated = static_cast<double>(encoder.estimate(
+          sample.residuals.data(), sample.contexts.data(), count, simd::default_target()));
+      const auto size = static_cast<double>(encode(simd::default_target(), sample).size());
+      EXPECT_NEAR(estimated, size, 0.02 * size + 200) << contexts << ' ' << count;
+    }
+  }
+}
+
 // Three values far apart fit no member of the family; a stored table takes them.
 TEST(ContextRansSize, StoredTablesTakeWhatTheFamilyCannot) {
   Sample<std::int32_t> sample{"lattice", {}, Bytes(50000, 0)};

@@ -1,0 +1,76 @@
+// Kernels of interpolation: every SIMD target against the reference.
+#include "predict/interpolation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace firn::predict {
+namespace {
+
+template <class T>
+class Interpolation : public ::testing::Test {};
+using Types = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Interpolation, Types);
+
+// Rows of neighbours for up to kMaxDirections directions, some with weights of a border.
+template <class T>
+struct Rows {
+  Rows(std::size_t count, int directions) : values(count + kRowSlack) {
+    std::mt19937 random(static_cast<unsigned>(count + 7));
+    std::normal_distribution<double> noise;
+    const auto fill = [&](std::vector<T>& row) {
+      row.resize(count + kRowSlack);
+      for (T& value : row) value = static_cast<T>(noise(random));
+      if (count > 5) row[count / 2] = std::numeric_limits<T>::quiet_NaN();
+      if (count > 9) row[count / 3] = std::numeric_limits<T>::max();
+    };
+    fill(values);
+    neighbours.resize(static_cast<std::size_t>(directions) * kStencilTaps);
+    for (auto& row : neighbours) fill(row);
+    for (int k = 0; k < directions; ++k) {
+      Direction<T> direction{};
+      for (std::size_t tap = 0; tap < kStencilTaps; ++tap) {
+        direction.row[tap] = neighbours[static_cast<std::size_t>(k) * kStencilTaps + tap].data();
+      }
+      set_weights(k != 1, k != 2, k == 0, direction);
+      list.push_back(direction);
+    }
+  }
+  std::vector<T> values;
+  std::vector<std::vector<T>> neighbours;
+  std::vector<Direction<T>> list;
+};
+
+TYPED_TEST(Interpolation, CostsOfBasesAreTheReferencesOnEveryTarget) {
+  for (const std::size_t count : {1, 3, 8, 17, 64, 127, 1000}) {
+    for (int directions = 1; directions <= kMaxDirections; ++directions) {
+      const Rows<TypeParam> rows(count, directions);
+      const auto costs_of = [&](simd::Target target) {
+        std::vector<std::uint32_t> costs(32, 5);
+        interpolation_kernels<TypeParam>(target).base_costs(
+            rows.list.data(), directions, rows.values.data(), count, TypeParam(100), costs.data());
+        return costs;
+      };
+      const auto expected = costs_of(simd::Target::reference);
+      EXPECT_GT(expected[1], 5u);
+      for (const simd::Target target : simd::available_targets()) {
+        EXPECT_EQ(costs_of(target), expected)
+            << count << ' ' << directions << ' ' << simd::name_of(target);
+      }
+    }
+  }
+}
+
+TEST(InterpolationCost, ACostIsAboutTheBitsOfAResidual) {
+  EXPECT_EQ(base_cost(0), 0u);
+  EXPECT_EQ(base_cost(0.5f), 1u << 15);
+  EXPECT_EQ(base_cost(-1.5f), 2u << 15);
+  EXPECT_EQ(base_cost(std::numeric_limits<float>::quiet_NaN()), 0u);
+  EXPECT_EQ(base_cost(std::numeric_limits<float>::infinity()), 0u);
+}
+
+}  // namespace
+}  // namespace firn::predict
