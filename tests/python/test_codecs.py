@@ -96,7 +96,9 @@ def test_zarr_version_3(in_tmp, dtype, shape, chunks):
     again = zarr.open_array("u.zarr", mode="r")
     whole = again[:]
     # The metadata of version 3 know no byte order; what is read is this machine's.
-    assert whole.dtype == field.dtype.newbyteorder("=") and np.abs(whole - field).max() <= 2e-3
+    assert whole.dtype == field.dtype.newbyteorder("=")
+    # A chunk that was written three times is off by up to three bounds.
+    assert np.abs(whole - field).max() <= 3e-3
     for key in (np.s_[3:40, 2], np.s_[::7], np.s_[1, 1], np.s_[-1:, 1::2]):
         assert np.array_equal(again[key], whole[key])
     assert np.array_equal(again.oindex[[0, 2], [1, 3]], whole[np.ix_([0, 2], [1, 3])])
