@@ -441,6 +441,9 @@ def read_exact_points(payload, chunk):
     is_exact = read_bit_map(payload, chunk)
     size = payload.varint()
     exact_size = int(is_exact.sum()) * chunk.header.dtype.itemsize
+    if size == chunk.header.dtype.itemsize:  # all have this value
+        value = numpy.frombuffer(payload.bytes(size), chunk.header.dtype)
+        return is_exact, numpy.repeat(value, int(is_exact.sum()))
     values = read_zstd(payload.bytes(size), exact_size, f"{payload.what}, exact values")
     return is_exact, numpy.frombuffer(values, chunk.header.dtype)
 

@@ -1,5 +1,6 @@
 #include "encode/exact_points.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace firn::encode {
@@ -43,6 +44,17 @@ bool usable(std::size_t lag) { return lag >= 64; }
 // So "one row back" is as many rows as fill a word.
 std::size_t row_reference(std::size_t row_length) {
   return (63 + row_length) / row_length * row_length;
+}
+
+// Fills `size` bytes, a multiple of the pattern's.
+void repeat(std::span<const std::uint8_t> pattern, std::uint8_t* to, std::size_t size) {
+  if (size == 0) return;
+  std::memcpy(to, pattern.data(), pattern.size());
+  for (std::size_t done = pattern.size(); done < size;) {
+    const std::size_t more = std::min(done, size - done);
+    std::memcpy(to + done, to, more);
+    done += more;
+  }
 }
 
 }  // namespace
@@ -102,9 +114,16 @@ void write_map(const BitMap& map, std::span<const std::size_t> lags, Lossless& l
 }
 
 void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
-                        std::span<const std::uint8_t> exact_bytes, Lossless& lossless,
-                        ExactPointsScratch& scratch, ByteWriter& out) {
+                        std::size_t value_bytes, std::span<const std::uint8_t> exact_bytes,
+                        Lossless& lossless, ExactPointsScratch& scratch, ByteWriter& out) {
   write_map(map, lags, lossless, scratch, out);
+  // A mask has one value. No zstd frame is as short as that.
+  if (!exact_bytes.empty() && std::memcmp(exact_bytes.data(), exact_bytes.data() + value_bytes,
+                                          exact_bytes.size() - value_bytes) == 0) {
+    out.write_varint(value_bytes);
+    out.write_bytes(exact_bytes.first(value_bytes));
+    return;
+  }
   const std::size_t room = Lossless::capacity(exact_bytes.size());
   std::uint8_t* list = scratch.bytes.reserve(room);
   const std::size_t list_size = lossless.compress(exact_bytes, list, room, kLevel);
@@ -142,6 +161,10 @@ bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value
   const auto list = in.read_bytes(in.read_varint());
   if (!in.ok()) return false;
   const std::size_t bytes = map.count() * value_bytes;
+  if (list.size() == value_bytes) {
+    repeat(list, exact_bytes.reserve(bytes + 1), bytes);
+    return true;
+  }
   return lossless.decompress(list, {exact_bytes.reserve(bytes + 1), bytes});
 }
 

@@ -17,6 +17,17 @@
 
 namespace firn::encode {
 
+// visit(first, length) for each run of set bits.
+template <class Visit>
+void for_each_run_of(std::uint64_t bits, Visit visit) {
+  while (bits != 0) {
+    const auto first = static_cast<std::size_t>(std::countr_zero(bits));
+    const auto length = static_cast<std::size_t>(std::countr_one(bits >> first));
+    visit(first, length);
+    bits = first + length < 64 ? bits & ~std::uint64_t{0} << (first + length) : 0;
+  }
+}
+
 // One bit a value, least significant first, in 64-bit words.
 class BitMap {
  public:
@@ -49,6 +60,17 @@ class BitMap {
       }
     }
   }
+  // visit(first, length) for runs of them, cut where words end.
+  template <class Visit>
+  void for_each_run(std::size_t begin, std::size_t end, Visit visit) const {
+    for (std::size_t w = begin / 64; w * 64 < end; ++w) {
+      std::uint64_t bits = word(w);
+      if (w * 64 < begin) bits &= ~std::uint64_t{0} << (begin - w * 64);
+      if (end - w * 64 < 64) bits &= (std::uint64_t{1} << (end - w * 64)) - 1;
+      for_each_run_of(
+          bits, [&](std::size_t first, std::size_t length) { visit(w * 64 + first, length); });
+    }
+  }
 
  private:
   ScratchArray<std::uint64_t> words_;
@@ -71,8 +93,8 @@ bool read_map(ByteReader& in, std::size_t row_length, Lossless& lossless,
               ExactPointsScratch& scratch, BitMap& map);
 
 void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
-                        std::span<const std::uint8_t> exact_bytes, Lossless& lossless,
-                        ExactPointsScratch& scratch, ByteWriter& out);
+                        std::size_t value_bytes, std::span<const std::uint8_t> exact_bytes,
+                        Lossless& lossless, ExactPointsScratch& scratch, ByteWriter& out);
 
 // Fills the map (of map.bits() points) and `exact_bytes`. False: malformed.
 bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value_bytes,

@@ -60,7 +60,9 @@ bool hides_not_all(const Q* residuals, std::size_t count) {
 
 void mark_exact(const encode::BitMap& map, std::size_t begin, std::size_t end,
                 std::uint8_t* contexts) {
-  map.for_each(begin, end, [&](std::size_t i) { contexts[i - begin] = kExactContext; });
+  map.for_each_run(begin, end, [&](std::size_t first, std::size_t run) {
+    std::memset(contexts + (first - begin), kExactContext, run);
+  });
 }
 
 template <class T, class Q>

@@ -142,8 +142,7 @@ bool encode_fre(const Box<const T>& chunk, const Parameters& parameters, bool ro
     }
   }
   if (exact_count != 0) {
-    write_exact_points_of(chunk.rank(), chunk.extents(), exact_count * sizeof(T), workspace,
-                          writer);
+    write_exact_points_of(chunk.rank(), chunk.extents(), exact_count, sizeof(T), workspace, writer);
   }
   for (std::size_t j = 0; j + 1 < parts.streams; ++j) writer.write_varint(sizes[j]);
   writer.write_bytes({streams, static_cast<std::size_t>(next - streams)});

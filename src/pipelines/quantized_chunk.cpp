@@ -165,22 +165,20 @@ class ExactCollector {
     }
     T* const exact = reinterpret_cast<T*>(workspace_.exact_bytes.data());
     for (std::size_t begin = 0; begin < length; begin += 64) {
-      std::uint64_t word = flags[begin / 64];
+      const std::uint64_t word = flags[begin / 64];
       workspace_.exact_map.set_word(offset + begin, word);
-      if (!Quantizer::kMayWiden && word == ~std::uint64_t{0}) {
-        std::copy_n(values + begin, 64, exact + found_);
-        std::fill_n(codes + begin, 64, codes[static_cast<std::ptrdiff_t>(begin) - 1]);
-        found_ += 64;
-        continue;
-      }
-      for (; word != 0; word &= word - 1) {
-        const std::size_t i = begin + static_cast<std::size_t>(std::countr_zero(word));
-        if (Quantizer::kMayWiden && values[i] != fill_ && quantizer_.needs_wide(values[i])) {
-          return false;
-        }
-        exact[found_++] = values[i];
-        codes[i] = codes[static_cast<std::ptrdiff_t>(i) - 1];
-      }
+      bool wide = false;
+      encode::for_each_run_of(word, [&](std::size_t first, std::size_t run) {
+        const T* const from = values + begin + first;
+        wide = wide || (Quantizer::kMayWiden && std::any_of(from, from + run, [&](T value) {
+                          return value != fill_ && quantizer_.needs_wide(value);
+                        }));
+        Q* const to = codes + begin + first;
+        std::copy_n(from, run, exact + found_);
+        std::fill_n(to, run, to[-1]);
+        found_ += run;
+      });
+      if (wide) return false;
     }
     return true;
   }
@@ -367,12 +365,17 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
   return best;
 }
 
+// With exact points among them, values are restored so many at a time.
+constexpr std::size_t kExactPiece = 4096;
+
 template <class T, class Q>
 void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace) {
   const auto& kernels = quantize::kernels<T, Q>(workspace.target);
   const auto& log_kernels = quantize::log_kernels<T, Q>(workspace.target);
-  const auto dequantize = parameters.streaming ? kernels.dequantize_streaming : kernels.dequantize;
+  // Exact points are put over the others, so those had better be in the caches.
+  const bool streaming = parameters.streaming && head.exact_count == 0;
+  const auto dequantize = streaming ? kernels.dequantize_streaming : kernels.dequantize;
   const T bound = static_cast<T>(parameters.bound_abs);
   const quantize::LogScale<T> log_scale(bound);
   const T step =
@@ -382,24 +385,28 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
   const std::int64_t stride = chunk.row_stride();
   T* gathered = reinterpret_cast<T*>(workspace.row.reserve(stride == 1 ? 1 : length * sizeof(T)));
   const std::uint8_t* exact = workspace.exact_bytes.data();
-  chunk.for_each_row([&](T* row, std::size_t offset) {
-    T* values = stride == 1 ? row : gathered;
+  const auto restore = [&](std::size_t offset, std::size_t count, T* values) {
     if (parameters.pointwise) {
-      log_kernels.dequantize(codes + offset, length, log_scale, base,
+      log_kernels.dequantize(codes + offset, count, log_scale, base,
                              head.signs ? workspace.sign_map.words() : nullptr, offset, values);
     } else {
-      dequantize(codes + offset, length, step, base, values);
+      dequantize(codes + offset, count, step, base, values);
     }
-    if (head.exact_count != 0) {
-      workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
-        std::memcpy(&values[i - offset], exact, sizeof(T));
-        exact += sizeof(T);
-      });
+    if (head.exact_count == 0) return;
+    workspace.exact_map.for_each_run(offset, offset + count,
+                                     [&](std::size_t first, std::size_t run) {
+                                       std::memcpy(&values[first - offset], exact, run * sizeof(T));
+                                       exact += run * sizeof(T);
+                                     });
+  };
+  const std::size_t piece = head.exact_count == 0 ? length : kExactPiece;
+  chunk.for_each_row([&](T* row, std::size_t offset) {
+    T* const values = stride == 1 ? row : gathered;
+    for (std::size_t i = 0; i < length; i += piece) {
+      restore(offset + i, std::min(piece, length - i), values + i);
     }
-    if (stride != 1) {
-      for (std::size_t i = 0; i < length; ++i) {
-        row[static_cast<std::int64_t>(i) * stride] = gathered[i];
-      }
+    for (std::size_t i = 0; stride != 1 && i < length; ++i) {
+      row[static_cast<std::int64_t>(i) * stride] = gathered[i];
     }
     return true;
   });
@@ -482,7 +489,7 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
   }
   if (head.finer != 0) out.write(head.finer);
   if (head.exact_count != 0) {
-    write_exact_points_of(rank, extents, head.exact_count * value_bytes, workspace, out);
+    write_exact_points_of(rank, extents, head.exact_count, value_bytes, workspace, out);
   }
   if (head.signs) {
     const MapLags lags(rank, extents);
@@ -491,11 +498,12 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
   }
 }
 
-void write_exact_points_of(int rank, const Extents& extents, std::size_t exact_bytes,
-                           Workspace& workspace, ByteWriter& out) {
+void write_exact_points_of(int rank, const Extents& extents, std::size_t exact_count,
+                           std::size_t value_bytes, Workspace& workspace, ByteWriter& out) {
   const MapLags lags(rank, extents);
-  write_exact_points(workspace.exact_map, lags.list(), {workspace.exact_bytes.data(), exact_bytes},
-                     workspace.lossless, workspace.exact_scratch, out);
+  write_exact_points(workspace.exact_map, lags.list(), value_bytes,
+                     {workspace.exact_bytes.data(), exact_count * value_bytes}, workspace.lossless,
+                     workspace.exact_scratch, out);
 }
 
 bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,

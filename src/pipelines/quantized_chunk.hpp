@@ -111,7 +111,8 @@ void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspac
 
 // The exact points of the workspace, as payloads have them.
 void write_exact_points_of(int rank, const std::array<std::size_t, kMaxRank>& extents,
-                           std::size_t exact_bytes, Workspace& workspace, ByteWriter& out);
+                           std::size_t exact_count, std::size_t value_bytes, Workspace& workspace,
+                           ByteWriter& out);
 
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes);
 void write_payload_head(const PayloadHead& head, int rank,

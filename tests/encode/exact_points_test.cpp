@@ -15,6 +15,7 @@ namespace {
 using test::Random;
 
 struct Points {
+  std::size_t value_bytes = 4;
   std::vector<bool> map;
   std::vector<std::uint8_t> bytes;
 };
@@ -37,8 +38,8 @@ std::vector<std::uint8_t> written(const Points& points, const std::vector<std::s
   Context context;
   std::vector<std::uint8_t> out(exact_points_capacity(points.map.size(), points.bytes.size()));
   ByteWriter writer(out.data());
-  write_exact_points(bit_map_of(points.map), lags, points.bytes, context.lossless, context.scratch,
-                     writer);
+  write_exact_points(bit_map_of(points.map), lags, points.value_bytes, points.bytes,
+                     context.lossless, context.scratch, writer);
   EXPECT_LE(writer.size(), out.size());
   out.resize(writer.size());
   out.shrink_to_fit();
@@ -65,7 +66,7 @@ bool read(const std::vector<std::uint8_t>& bytes, std::size_t bits, std::size_t 
 }
 
 Points points_of(std::vector<bool> map, std::size_t value_bytes, std::uint64_t seed) {
-  Points points{std::move(map), {}};
+  Points points{value_bytes, std::move(map), {}};
   Random random(seed);
   for (const bool set : points.map) {
     for (std::size_t b = 0; set && b < value_bytes; ++b) {
@@ -132,10 +133,27 @@ TEST(ExactPoints, CoastsReturnAndThoseThatRepeatCostLittle) {
   // Five planes like the first: little more than one of them.
   Points points = points_of(map, 4, 1);
   points.bytes.assign(points.bytes.size(), 0);
-  const Points first = {{map.begin(), map.begin() + 90 * 70}, {}};
+  const Points first = {4, {map.begin(), map.begin() + 90 * 70}, {}};
   Points one = first;
   for (const bool set : one.map) one.bytes.insert(one.bytes.end(), set ? 4 : 0, 0);
   EXPECT_LT(written(points, {90, 90 * 70}).size(), written(one, {90, 90 * 70}).size() + 64);
+}
+
+TEST(ExactPoints, AMaskOfOneValueCostsThatValue) {
+  const std::vector<bool> map = coast(2, 40, 70);
+  for (const std::size_t value_bytes : {4u, 8u}) {
+    Points points = points_of(map, value_bytes, 5);
+    const std::size_t different = written(points, {70, 2800}).size();
+    for (std::size_t i = value_bytes; i < points.bytes.size(); ++i) {
+      points.bytes[i] = points.bytes[i - value_bytes];
+    }
+    const std::vector<std::uint8_t> bytes = written(points, {70, 2800});
+    EXPECT_LT(bytes.size() + points.bytes.size() / 2, different);
+    Points back;
+    ASSERT_TRUE(read(bytes, map.size(), 70, value_bytes, &back));
+    EXPECT_TRUE(back.map == points.map);
+    EXPECT_EQ(back.bytes, points.bytes);
+  }
 }
 
 TEST(ExactPoints, TruncationsAreRefused) {
