@@ -6,6 +6,7 @@
 
 #include "container/format.hpp"
 #include "encode/context_rans.hpp"
+#include "pipelines/causal_model.hpp"
 #include "pipelines/feedback.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "pipelines/wavefront.hpp"
@@ -64,6 +65,7 @@ TapList list_taps(int kind, const Wavefront& wavefront) {
 
 // The magnitudes that contexts follow, in classes that share a weight.
 enum ContextClass { kLeft, kAboveRow, kAround, kPlaneBefore, kAroundPlaneBefore, kContextClasses };
+static_assert(kContextClasses == kCausalContextClasses);
 struct ContextTap {
   ContextClass context_class;
   TapOffset offset;
@@ -101,20 +103,7 @@ ContextTaps list_context_taps(int kind, bool line) {
   return list;
 }
 
-// What a payload says about prediction.
-struct Model {
-  int fast = 0;   // axis; the rank when the chunk is taken as a line
-  int shift = 0;  // of magnitudes
-  std::array<std::uint8_t, kContextClasses> context_weights{};
-  std::uint8_t spread = 0;  // in 1/256
-  std::uint8_t floor = 0;   // in 1/256
-  struct Stencil {
-    int taps = 0;  // the first one's weight is 1 less the others'
-    int shift = 0;
-    std::array<std::int32_t, kMaxCausalTaps> weights{};
-  };
-  std::array<Stencil, kPlaneKinds> stencils{};
-};
+using Model = CausalModel;
 
 constexpr int kMaxWeightShift = 20;
 constexpr std::int32_t kMaxWeight = 1 << 24;
@@ -202,7 +191,14 @@ class Trainer {
  public:
   Trainer(const T* values, const Wavefront& wavefront, const quantize::Scale<T>& scale, T fill,
           predict::RobustFit& fit)
-      : values_(values), wavefront_(wavefront), scale_(scale), fill_(fill), fit_(fit) {}
+      : values_(values), wavefront_(wavefront), scale_(scale), fill_(fill), fit_(fit) {
+    constexpr double kNoise = 0.7;
+    std::uint32_t state = 777;
+    for (T& noise : noise_) {
+      state = state * 1664525u + 1013904223u;
+      noise = static_cast<T>((static_cast<double>(state) * 0x1p-31 - 1) * kNoise) * scale.bound;
+    }
+  }
 
   // Returns the bits a value that the fit expects.
   float train(int kind, std::size_t samples, Model::Stencil* stencil) {
@@ -377,12 +373,9 @@ class Trainer {
     return i;
   }
   T value(std::size_t i) const {
-    constexpr double kNoise = 0.7;
     std::uint32_t hash = static_cast<std::uint32_t>(i) * 2654435761u;
     hash = (hash ^ hash >> 15) * 2246822519u;
-    hash ^= hash >> 13;
-    const double noise = (static_cast<double>(hash) * 0x1p-31 - 1) * kNoise;
-    return values_[i] + static_cast<T>(noise) * scale_.bound;
+    return values_[i] + noise_[hash >> 22];
   }
   bool usable(std::size_t i) const { return std::isfinite(values_[i]) && !(values_[i] == fill_); }
   float lorenzo(const std::array<std::ptrdiff_t, 4>& at, std::int8_t y, std::int8_t x) const {
@@ -423,6 +416,7 @@ class Trainer {
   quantize::Scale<T> scale_;
   T fill_;
   predict::RobustFit& fit_;
+  std::array<T, 1024> noise_;  // of decoded values, some of it
 };
 
 // The axis to run along: the chunk's fastest unless it is short, then the longest.
@@ -485,23 +479,34 @@ std::size_t causal_capacity(std::size_t count, std::size_t value_bytes) {
 }
 
 template <class T>
-bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
-                   std::uint8_t* out, Encoded* encoded) {
-  const std::size_t count = chunk.count();
+void train_causal(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace) {
   const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin,
                                  parameters.finer);
-  const T fill =
-      parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
-  const auto& kernels = predict::causal_kernels<T>(workspace.target);
   const T* values = contiguous(chunk, workspace);
   int fast = choose_fast_axis(chunk.rank(), chunk.extents());
   Wavefront& wavefront = workspace.wavefront;
   wavefront.reset(chunk.rank(), chunk.extents(), fast);
-  if (wavefront.step_count() * Wavefront::kLanes > max_slots(count)) {
+  if (wavefront.step_count() * Wavefront::kLanes > max_slots(chunk.count())) {
     fast = chunk.rank();
     wavefront.reset(chunk.rank(), chunk.extents(), fast);
   }
-  const Model model = train_model(values, count, fast, wavefront, scale, fill, workspace);
+  workspace.causal_model =
+      train_model(values, chunk.count(), fast, wavefront, scale, fill_of<T>(parameters), workspace);
+}
+
+template <class T>
+bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+                   std::uint8_t* out, Encoded* encoded) {
+  if (!parameters.trained) train_causal(chunk, parameters, workspace);
+  const std::size_t count = chunk.count();
+  const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin,
+                                 parameters.finer);
+  const T fill = fill_of<T>(parameters);
+  const auto& kernels = predict::causal_kernels<T>(workspace.target);
+  const T* values = contiguous(chunk, workspace);
+  const Model& model = workspace.causal_model;
+  Wavefront& wavefront = workspace.wavefront;
+  if (parameters.trained) wavefront.reset(chunk.rank(), chunk.extents(), model.fast);
 
   // The base: a code near the first value, from which prediction starts.
   std::int32_t base = 0;
@@ -654,6 +659,7 @@ std::string describe_causal(std::span<const std::uint8_t> payload, int rank) {
 }
 
 #define FIRN_INSTANTIATE(T)                                                                      \
+  template void train_causal(const Box<const T>&, const Parameters&, Workspace&);                \
   template bool encode_causal(const Box<const T>&, const Parameters&, Workspace&, std::uint8_t*, \
                               Encoded*);                                                         \
   template bool decode_causal(std::span<const std::uint8_t>, const Parameters&, const Box<T>&,   \

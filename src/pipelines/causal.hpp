@@ -6,6 +6,10 @@
 
 namespace firn::pipelines {
 
+// Fits the prediction to the chunk, into the workspace, for parameters.trained: then the chunk, or
+// a part of it for a trial, is encoded with that.
+template <class T>
+void train_causal(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace);
 // False when the chunk is better stored losslessly.
 template <class T>
 bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,

@@ -119,11 +119,11 @@ bool encode_with(const Candidate& candidate, const Box<const T>& chunk, const Pa
   }
 }
 
-// A box in the middle of the chunk with about 1/16 of its values, for trials.
+// A box in the middle of the chunk with about 1 / 2^halvings of its values, for trials.
 template <class T>
-Box<const T> middle(const Box<const T>& chunk) {
+Box<const T> middle(const Box<const T>& chunk, int halvings, int first_axis) {
   std::array<std::size_t, kMaxRank> origin{}, extents = chunk.extents();
-  for (int halvings = 4, k = 0, idle = 0; halvings > 0 && idle < chunk.rank();
+  for (int k = first_axis % chunk.rank(), idle = 0; halvings > 0 && idle < chunk.rank();
        k = (k + 1) % chunk.rank()) {
     if (extents[k] < 12) {
       ++idle;
@@ -194,7 +194,7 @@ class Judge {
         count_(static_cast<double>(count)) {}
 
   // The mean squared error of plain interpolation; 0: not known.
-  void set_reference(double mean_square) { limit_ = mean_square; }
+  void set_reference(double mean_square) { reference_ = mean_square; }
 
   double operator()(const Encoded& encoded) const {
     const auto size = static_cast<double>(encoded.size);
@@ -205,13 +205,13 @@ class Judge {
     if (!excessive(encoded)) return size;
     // The fewer bits a value takes, the fewer of them follow the step.
     const double slope = std::min(1.0, 0.75 * (8 * size / count_));
-    return size + slope * count_ / 16 * rough_log2(encoded.mean_square / limit_);
+    return size + slope * count_ / 16 * rough_log2(encoded.mean_square / limit(encoded));
   }
 
   // The finer step, in 256ths, with which the error is no longer excessive.
   std::uint8_t finer(const Encoded& encoded) const {
     if (tune_psnr_ || !excessive(encoded)) return 0;
-    const double ratio = limit_ / encoded.mean_square;
+    const double ratio = limit(encoded) / encoded.mean_square;
     unsigned finer = 0;
     for (double step = 1; finer < format::kMaxFiner && step * step > ratio; ++finer) {
       step -= 1.0 / 256;
@@ -222,13 +222,17 @@ class Judge {
  private:
   static constexpr unsigned kLeastFiner = 2;  // less is lost among where the values happen to lie
 
+  // Other pipelines' errors are not of a piece with the reference's: a little less, to be safe.
+  double limit(const Encoded& encoded) const {
+    return encoded.pipeline == Pipeline::interp ? reference_ : 0.97 * reference_;
+  }
   bool excessive(const Encoded& encoded) const {
-    return limit_ > 0 && encoded.mean_square > limit_;
+    return reference_ > 0 && encoded.mean_square > limit(encoded);
   }
 
   bool tune_psnr_;
   double count_;
-  double limit_ = 0;
+  double reference_ = 0;
 };
 
 // Interpolation of a chunk, with finer coarse levels as far as that is cheap.
@@ -321,7 +325,11 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     list[count++] = {Pipeline::lorenzo};
   }
   if (!parameters.pointwise) {
-    if (parameters.thorough) list[count++] = {Pipeline::causal};
+    if (parameters.thorough) {
+      list[count++] = {Pipeline::causal};
+      train_causal(chunk, parameters, workspace);
+      parameters.trained = true;
+    }
     const int finest = parameters.tune_psnr ? kMaxFineness : parameters.thorough ? 1 : 0;
     for (int fineness = 1; fineness <= finest; ++fineness) {
       if (fineness != plain.fineness) list[count++] = {Pipeline::interp, 0, fineness};
@@ -329,7 +337,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   }
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
   // each, a quick one of the slowest.
-  const Box<const T> part = middle(chunk);
+  const Box<const T> part = middle(chunk, 4, 0);
   const unsigned rough = chunk.rank() > 1 ? rough_axes(part, parameters, workspace) : 0;
   for (int k = 0; k < (parameters.thorough ? chunk.rank() : 1); ++k) {
     if (rough >> k & 1) list[count++] = interpolation(chunk, parameters, 1u << k);
@@ -337,14 +345,13 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   Parameters for_trial = parameters;
   for_trial.trial = true;
   Judge judge(parameters, chunk.count());
-  const std::size_t trial =
+  std::size_t trial =
       rank_candidates(std::span(list.data(), count), part, for_trial, judge, workspace, out);
   // A trial of a few kilobytes is not trusted much: those that are not far behind are ranked again
-  // by what the chunk itself takes.
+  // by a larger part.
   const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
-  const auto far_behind = [&](const Candidate& candidate) {
-    const auto size = static_cast<double>(trial);
-    return candidate.score > list[0].score + (weak ? 0.4 * size + 96 : 0.15 * size);
+  const auto far_behind = [&](const Candidate& candidate, double share) {
+    return candidate.score > list[0].score + share * static_cast<double>(trial) + (weak ? 96 : 0);
   };
   std::size_t kept = 0;
   if (weak) {
@@ -353,12 +360,15 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     for (std::size_t i = 0; i < count; ++i) {
       Candidate candidate = list[i];
       candidate.finer = 0;
-      if (!candidate.same_way(plain) && !far_behind(list[i])) close[kept++] = candidate;
+      if (!candidate.same_way(plain) && !far_behind(list[i], 0.4)) close[kept++] = candidate;
     }
-    rank_candidates(std::span(close.data(), kept), chunk, for_trial, judge, workspace, out);
+    constexpr std::size_t kEnough = 65536;
+    const int halvings = chunk.count() >= 4 * kEnough ? 2 : chunk.count() >= 2 * kEnough ? 1 : 0;
+    trial = rank_candidates(std::span(close.data(), kept), middle(chunk, halvings, 1), for_trial,
+                            judge, workspace, out);
     list = close;
   }
-  const bool again = parameters.thorough && !weak && !far_behind(list[1]);
+  const bool again = parameters.thorough && !far_behind(list[1], weak ? 0.2 : 0.1);
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
   if (done && weak && list[0].finer != 0) {

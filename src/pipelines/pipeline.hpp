@@ -53,6 +53,7 @@ struct Parameters {
   // mean error; and whether Encoded::mean_square is wanted. To encode only.
   std::uint8_t finer = 0;
   bool measured = false;
+  bool trained = false;  // `causal` finds its model in the workspace
   std::optional<double> fill;
   // For `lorenzo`. The payloads of the stream's shared books by number, empty where damaged; and,
   // to encode, the rule for this chunk and the shared book that the plan has for it. With `chi`

@@ -81,11 +81,6 @@ Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace) {
 namespace {
 
 template <class T>
-T fill_of(const Parameters& parameters) {
-  return parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
-}
-
-template <class T>
 bool holds(const T* row, std::size_t length, T value) {
   bool found = false;
   for (std::size_t i = 0; i < length; ++i) found |= row[i] == value;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <type_traits>
 
@@ -15,6 +16,12 @@
 #include "quantize/quantize.hpp"
 
 namespace firn::pipelines {
+
+// The value that is a mask, or NaN, which nothing equals.
+template <class T>
+T fill_of(const Parameters& parameters) {
+  return parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
+}
 
 // Difference order of each axis, slowest first.
 using Orders = std::array<std::uint8_t, kMaxRank>;

@@ -14,6 +14,7 @@
 #include "encode/huffman.hpp"
 #include "encode/huffman_books.hpp"
 #include "encode/lossless.hpp"
+#include "pipelines/causal_model.hpp"
 #include "pipelines/wavefront.hpp"
 #include "predict/robust_fit.hpp"
 
@@ -61,6 +62,7 @@ struct Workspace {
   std::vector<std::size_t> segments;
   std::vector<std::uint8_t> bases;
   Wavefront wavefront;
+  CausalModel causal_model;
   predict::RobustFit fit;
 
   ScratchArray<std::uint16_t> symbols;
