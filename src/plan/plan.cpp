@@ -77,7 +77,9 @@ Shape chunk_for(Pipeline pipeline, Preset preset, const Shape& shape) {
   const bool in_order = pipeline == Pipeline::blockpack || pipeline == Pipeline::ceresz ||
                         pipeline == Pipeline::ceresz4 || is_fre(pipeline);
   if (in_order) return choose_slab(shape, kSlabValues);
-  return choose_chunk(shape, preset == Preset::small ? kLargeChunkValues : kChunkValues);
+  // Large chunks are for what is fitted to them; differences are better off with small ones.
+  const bool large = preset == Preset::small && pipeline != Pipeline::contexts;
+  return choose_chunk(shape, large ? kLargeChunkValues : kChunkValues);
 }
 
 // The array's pieces for a pass that only reads: its memory in order when it is contiguous.
