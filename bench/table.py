@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Ratio and speed of every preset and pipeline over a folder of fields, next to memcpy and zfp.
 
-    bench/table.py build/release/apps/firn/firn [FOLDER] [--rel 1e-2 1e-3] [--pwrel 0.015625] [--tile 64] [--fields]
+    bench/table.py build/release/apps/firn/firn [FOLDER] [--rel 1e-2 1e-3] [--pwrel 0.015625] [--tile 64]
+                   [--threads 1 2] [--known-range] [--fields]
 
 Fields are files whose names carry their dims (u_25x125x125.f32), or those of a MANIFEST.tsv with the
 columns file, dtype, dims. Each figure is a geometric mean over the fields, all from one run; speeds
@@ -65,6 +66,9 @@ def main():
     parser.add_argument("--tile", type=int, default=0)
     parser.add_argument("--threads", nargs="+", default=["1"],
                         help="several: each, and how many times as fast as the first")
+    parser.add_argument("--known-range", action="store_true",
+                        help="give each field the absolute bound that --rel comes to: without the pass over "
+                             "memory that finds the range")
     parser.add_argument("--codecs", nargs="+", help="only these presets and pipelines")
     parser.add_argument("--fields", action="store_true", help="a line for each field as well")
     arguments = parser.parse_args()
@@ -84,15 +88,14 @@ def main():
                 continue
             rows = {threads: [] for threads in arguments.threads}
             for path, described in fields:
+                bound = [kind, value]
+                if arguments.known_range and kind == "--rel":
+                    report = bench(arguments.firn, "--repeat", "1", *bound, option, name, *described, path)
+                    bound = ["--abs", repr(report["bound_abs"])]
+                tile = ["--tile", arguments.tile] if arguments.tile else []
                 for threads in arguments.threads:
-                    command = [arguments.firn, "bench", "--json", kind, value, option, name]
-                    command += ["--threads", threads, *described, str(path)]
-                    if arguments.tile:
-                        command += ["--tile", str(arguments.tile)]
-                    done = subprocess.run(command, capture_output=True, text=True)
-                    if done.returncode != 0:
-                        sys.exit(done.stderr)
-                    rows[threads].append(json.loads(done.stdout))
+                    rows[threads].append(bench(arguments.firn, *bound, option, name, "--threads", threads,
+                                               *described, path, *tile))
             for threads in arguments.threads:
                 if arguments.fields:
                     for (path, _), row in zip(fields, rows[threads]):
@@ -104,6 +107,14 @@ def main():
                          for key in ("compress_mb_s", "decompress_mb_s", "memcpy_mb_s")]
                 print(f"{'':8} {threads} threads / {arguments.threads[0]}: compress {gains[0]:.2f}, "
                       f"decompress {gains[1]:.2f}, memcpy {gains[2]:.2f}")
+
+
+def bench(firn, *options):
+    command = [firn, "bench", "--json", *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
 
 
 def line(bound, name, rows):
