@@ -141,7 +141,8 @@ struct PointwiseQuantizer {
   static bool costly(T value) { return std::isfinite(value) && value != 0; }
 };
 
-// Exact points of a chunk as they are found, in workspace.exact_map and workspace.exact_bytes.
+// Exact points of a chunk as they are found: which in workspace.exact_map, at last their values in
+// workspace.exact_bytes.
 template <class T, class Q, class Quantizer>
 class ExactCollector {
  public:
@@ -151,31 +152,45 @@ class ExactCollector {
   std::size_t found() const { return found_; }
 
   // Takes the values whose flag is set; their codes repeat the code before. False: one of them
-  // would not be exact with wider codes.
+  // would not be exact with wider codes. all_fill: they are known to be the fill value.
   bool add(const T* values, std::size_t length, const std::uint64_t* flags, std::size_t offset,
-           Q* codes) {
-    if (found_ == 0) {
-      workspace_.exact_map.reset(count_);
-      workspace_.exact_bytes.reserve(count_ * sizeof(T));
-    }
-    T* const exact = reinterpret_cast<T*>(workspace_.exact_bytes.data());
+           bool all_fill, Q* codes) {
+    all_fill_ = all_fill_ && all_fill;
     for (std::size_t begin = 0; begin < length; begin += 64) {
       const std::uint64_t word = flags[begin / 64];
+      if (word == 0) continue;
+      if (found_ == 0) workspace_.exact_map.reset(count_);
       workspace_.exact_map.set_word(offset + begin, word);
       bool wide = false;
       encode::for_each_run_of(word, [&](std::size_t first, std::size_t run) {
         const T* const from = values + begin + first;
-        wide = wide || (Quantizer::kMayWiden && std::any_of(from, from + run, [&](T value) {
-                          return value != fill_ && quantizer_.needs_wide(value);
-                        }));
+        wide = wide ||
+               (Quantizer::kMayWiden && !all_fill && std::any_of(from, from + run, [&](T value) {
+                  return value != fill_ && quantizer_.needs_wide(value);
+                }));
         Q* const to = codes + begin + first;
-        std::copy_n(from, run, exact + found_);
         std::fill_n(to, run, to[-1]);
         found_ += run;
       });
       if (wide) return false;
     }
     return true;
+  }
+
+  // Collects their values.
+  void list(const Box<const T>& chunk) {
+    T* exact = reinterpret_cast<T*>(workspace_.exact_bytes.reserve(found_ * sizeof(T)));
+    if (all_fill_ && fill_ != 0) {  // there are two zeros
+      std::fill_n(exact, found_, fill_);
+      return;
+    }
+    chunk.for_each_row([&](const T* row, std::size_t offset) {
+      const std::size_t end = offset + chunk.row_length();
+      workspace_.exact_map.for_each(offset, end, [&](std::size_t i) {
+        *exact++ = row[static_cast<std::int64_t>(i - offset) * chunk.row_stride()];
+      });
+      return true;
+    });
   }
 
   // Masks may cover most of a chunk and still cost little; scattered failures do not.
@@ -193,6 +208,7 @@ class ExactCollector {
   const Quantizer& quantizer_;
   Workspace& workspace_;
   std::size_t found_ = 0;
+  bool all_fill_ = true;
 };
 
 bool all_short(const std::int16_t* codes, std::size_t count) {
@@ -222,6 +238,10 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
   ExactCollector<T, Q, Quantizer> exact(count, fill, quantizer, workspace);
   T max_error = 0;
   bool have_base = false;
+  bool masked = parameters.fill && !Quantizer::kSigns;  // or not finite, some of them
+  T valid = 0;                                          // some value that has a code
+  const auto unmask = quantize::range_kernels<T>(workspace.target).unmask;
+  T* const clean = reinterpret_cast<T*>(workspace.unmasked.reserve(kPiece * sizeof(T)));
   if constexpr (Quantizer::kSigns) workspace.sign_map.reset(count);
 
   const auto take_piece = [&](const T* values, std::size_t length, std::size_t offset) {
@@ -229,6 +249,7 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
     for (std::size_t i = 0; !have_base && i < length; ++i) {
       if (values[i] == fill) continue;
       have_base = quantizer.find_base(values[i], &result->base);
+      valid = values[i];
       if (have_base && !quantizer.base_fits(result->base)) return false;
     }
     if constexpr (Quantizer::kSigns) {
@@ -238,13 +259,18 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
         result->signs |= flags[begin / 64] != 0;
       }
     }
-    const auto outcome = quantizer.quantize(values, length, scale, result->base, codes);
-    if (outcome.within && !(parameters.fill && holds(values, length, fill))) {
+    // What is masked takes the code before.
+    const bool unmasked = masked && have_base;
+    const bool all_fill = unmasked && unmask(values, length, fill, valid, clean, flags);
+    const auto outcome =
+        quantizer.quantize(unmasked ? clean : values, length, scale, result->base, codes);
+    if (outcome.within && (unmasked || !parameters.fill || !holds(values, length, fill))) {
       max_error = std::max(max_error, outcome.max_error);
-      return true;
+      return !unmasked || exact.add(values, length, flags, offset, all_fill, codes);
     }
+    masked = !Quantizer::kSigns;
     max_error = std::max(max_error, quantizer.kernels.flag(values, length, scale, fill, flags));
-    if (!exact.add(values, length, flags, offset, codes)) return false;
+    if (!exact.add(values, length, flags, offset, false, codes)) return false;
     if constexpr (Quantizer::kShort) return all_short(codes, length);
     return true;
   };
@@ -261,6 +287,7 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
     return true;
   });
   if (!taken) return QuantizeOutcome::needs_wide;
+  if (exact.found() != 0) exact.list(chunk);
   if (!have_base || (!parameters.fill && exact.too_many())) return QuantizeOutcome::too_many_exact;
   result->exact_count = exact.found();
   result->max_error = static_cast<double>(max_error);

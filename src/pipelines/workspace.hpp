@@ -44,6 +44,7 @@ struct Workspace {
   ScratchArray<std::uint8_t> partial_sums;  // of a pass over the whole array
 
   ScratchArray<std::uint64_t> row_flags;
+  ScratchArray<std::uint8_t> unmasked;  // values of a piece of a row
   encode::BitMap exact_map;
   encode::BitMap sign_map;  // of a point-wise bound: which values are negative
   ScratchArray<std::uint8_t> exact_bytes;

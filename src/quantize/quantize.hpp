@@ -70,6 +70,10 @@ template <class T>
 struct RangeKernels {
   // Widens [low, high] by the row's values that are finite and not `fill` (NaN: no fill value).
   void (*widen)(const T* values, std::size_t count, T fill, T* low, T* high);
+  // Copies the row with `instead` for each value that is `fill` or not finite, and sets the bit of
+  // each. Writes ceil(count / 64) words; returns whether all of these are `fill`.
+  bool (*unmask)(const T* values, std::size_t count, T fill, T instead, T* out,
+                 std::uint64_t* bits);
 };
 
 template <class T, class Q>

@@ -122,6 +122,20 @@ void widen(const T* values, std::size_t count, T fill, T* low, T* high) {
   }
 }
 
+template <class T>
+bool unmask(const T* values, std::size_t count, T fill, T instead, T* out, std::uint64_t* bits) {
+  bool all_fill = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % 64 == 0) bits[i / 64] = 0;
+    out[i] = values[i];
+    if (std::isfinite(values[i]) && values[i] != fill) continue;
+    bits[i / 64] |= std::uint64_t{1} << i % 64;
+    out[i] = instead;
+    all_fill = all_fill && values[i] == fill;
+  }
+  return all_fill;
+}
+
 template <class T, class Q>
 const Kernels<T, Q>& kernels() {
   static constexpr Kernels<T, Q> table{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>,
@@ -142,7 +156,7 @@ template const ShortKernels<double>& short_kernels();
 
 template <class T>
 const RangeKernels<T>& range_kernels() {
-  static constexpr RangeKernels<T> table{widen<T>};
+  static constexpr RangeKernels<T> table{widen<T>, unmask<T>};
   return table;
 }
 template const RangeKernels<float>& range_kernels();

@@ -8,6 +8,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <cstring>
 
 #ifndef FIRN_QUANTIZE_REFERENCE
@@ -408,6 +409,41 @@ void widen(const T* HWY_RESTRICT values, size_t count, T fill, T* low, T* high) 
   *high = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.high, odd.high)));
 }
 
+template <class T>
+bool unmask(const T* HWY_RESTRICT values, size_t count, T fill, T instead, T* HWY_RESTRICT out,
+            uint64_t* HWY_RESTRICT bits) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto fills = hn::Set(d, fill);
+  auto stranger = hn::FirstN(d, 0);
+  for (size_t w = 0; w < (count + 63) / 64; ++w) bits[w] = 0;
+  T padded[hn::MaxLanes(d)] = {};
+  for (size_t i = 0; i < count; i += lanes) {
+    const size_t rest = count - i;
+    const bool whole = rest >= lanes;
+    if (!whole) std::memcpy(padded, values + i, rest * sizeof(T));
+    const auto v = hn::LoadU(d, whole ? values + i : padded);
+    const auto filled = hn::Eq(v, fills);
+    const auto strange = hn::Not(hn::Le(hn::Abs(v), hn::Set(d, hwy::HighestValue<T>())));
+    const auto masked = hn::Or(filled, strange);
+    stranger = hn::Or(stranger, hn::AndNot(filled, strange));
+    const auto kept = hn::IfThenElse(masked, hn::Set(d, instead), v);
+    uint8_t mask[8] = {};
+    hn::StoreMaskBits(d, masked, mask);
+    uint64_t word = 0;
+    std::memcpy(&word, mask, sizeof word);
+    if (whole) {
+      hn::StoreU(kept, d, out + i);
+    } else {
+      word &= (uint64_t{1} << rest) - 1;
+      hn::StoreU(kept, d, padded);
+      std::memcpy(out + i, padded, rest * sizeof(T));
+    }
+    bits[i / 64] |= word << (i % 64);
+  }
+  return hn::AllFalse(d, stranger);
+}
+
 template <class T, class Q>
 const Kernels<T, Q>& table() {
   static constexpr Kernels<T, Q> kernels{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>,
@@ -417,7 +453,7 @@ const Kernels<T, Q>& table() {
 
 template <class T>
 const RangeKernels<T>& range_table() {
-  static constexpr RangeKernels<T> kernels{widen<T>};
+  static constexpr RangeKernels<T> kernels{widen<T>, unmask<T>};
   return kernels;
 }
 

@@ -183,6 +183,37 @@ TYPED_TEST(Quantize, EveryTargetFlagsTheValuesThatTheDefinitionRefuses) {
   }
 }
 
+TYPED_TEST(Quantize, EveryTargetTakesMaskedValuesOut) {
+  using T = typename TypeParam::Value;
+  const Scale<T> scale(T(0.01), 5);
+  const std::vector<T> values = adversarial_values(scale, 17);
+  for (const T fill : {std::numeric_limits<T>::quiet_NaN(), values[40], T(0)}) {
+    for (std::size_t count = 0; count <= values.size(); count += count < 130 ? 1 : 397) {
+      std::vector<T> expected(count, T(5));
+      std::vector<std::uint64_t> expected_bits((count + 63) / 64);
+      bool all_fill = true;
+      for (std::size_t i = 0; i < count; ++i) {
+        if (std::isfinite(values[i]) && values[i] != fill) {
+          expected[i] = values[i];
+        } else {
+          expected_bits[i / 64] |= std::uint64_t{1} << i % 64;
+          all_fill = all_fill && values[i] == fill;
+        }
+      }
+      for (const simd::Target target : simd::available_targets()) {
+        SCOPED_TRACE(::testing::Message() << simd::name_of(target) << " " << count);
+        std::vector<T> out(count);
+        std::vector<std::uint64_t> bits(expected_bits.size(), 0x5555);
+        ASSERT_EQ(range_kernels<T>(target).unmask(values.data(), count, fill, T(5), out.data(),
+                                                  bits.data()),
+                  all_fill);
+        ASSERT_EQ(bits, expected_bits);
+        ASSERT_EQ(std::memcmp(out.data(), expected.data(), count * sizeof(T)), 0);
+      }
+    }
+  }
+}
+
 TYPED_TEST(Quantize, EveryRowLengthIsHandled) {
   using T = typename TypeParam::Value;
   using Q = typename TypeParam::Code;
