@@ -9,7 +9,7 @@
 namespace firn::engine {
 namespace {
 
-constexpr std::uint64_t kSampleShare = 24, kLeastSample = 16384, kMostSample = 1 << 20;
+constexpr std::uint64_t kSampleShare = 24, kLeastSample = 8192, kMostSample = 1 << 20;
 // What a value takes more in a sample than in the whole, about: chunks of boxes have more borders,
 // in one dimension hardly so, those of a mask among them; and a sample is not encoded in every way.
 double overhead_of(const pipelines::Parameters& parameters, int rank) {
@@ -116,8 +116,8 @@ double RateSearch::within_reach(double log_bound) {
 double evenly(double log_bits) { return exp2_of(log_bits) + log_bits; }
 
 double RateSearch::sampled_bits(double log_bound) const {
-  double low = -64, high = 6.5;
-  for (int halvings = 0; halvings < 32; ++halvings) {
+  double low = -16, high = 7;
+  for (int halvings = 0; halvings < 20; ++halvings) {
     const double middle = (low + high) / 2;
     (sampled_bound(middle) > log_bound ? low : high) = middle;
   }
@@ -234,7 +234,7 @@ Result<double> RateSearch::first() {
 // theirs takes: what takes much and what takes little changes with the bound in different ways.
 std::vector<std::size_t> RateSearch::typical_chunks(
     const Grid& grid, const std::vector<container::RecordTable::Entry>& records) {
-  constexpr std::size_t kShare = 8;
+  constexpr std::size_t kShare = 8, kSeveral = 6;
   std::vector<std::size_t> order(records.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto density = [&](std::size_t chunk) {
@@ -245,7 +245,8 @@ std::vector<std::size_t> RateSearch::typical_chunks(
                    [&](std::size_t a, std::size_t b) { return density(a) < density(b); });
   std::uint64_t total = 0, before = 0;
   for (const auto& record : records) total += record.size;
-  const std::size_t wanted = std::max<std::size_t>(1, (records.size() + kShare / 2) / kShare);
+  const std::size_t wanted = std::max<std::size_t>(records.size() < kSeveral ? 1 : 2,
+                                                   (records.size() + kShare / 2) / kShare);
   std::vector<std::size_t> chosen;
   for (const std::size_t chunk : order) {
     before += records[chunk].size;

@@ -26,7 +26,8 @@ std::uint16_t* reserve_magnitudes(std::size_t count, const predict::ContextRule&
   return all + history;
 }
 
-// The shift that keeps all but the largest magnitudes of a sample apart.
+// The shift that keeps all but the largest quarter of the magnitudes of a sample apart: how much
+// larger those are tells less than what small ones lose.
 template <class Q>
 int choose_shift(const Q* residuals, std::size_t count) {
   constexpr std::size_t kSamples = 1024;
@@ -40,7 +41,7 @@ int choose_shift(const Q* residuals, std::size_t count) {
   }
   std::size_t above = 0;
   int width = 64;
-  while (width > 0 && (above += of_width[static_cast<std::size_t>(width)]) * 64 < sampled) --width;
+  while (width > 0 && (above += of_width[static_cast<std::size_t>(width)]) * 4 < sampled) --width;
   return std::max(0, width - 10);  // kMaxMagnitude has 11 bits
 }
 
