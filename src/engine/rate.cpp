@@ -256,41 +256,48 @@ std::vector<std::size_t> RateSearch::typical_chunks(
   return chosen;
 }
 
-// How steep the curve is from the compression at `from` to the bound `to`, seen on a few of its
-// chunks. `expected` is what the sample says.
-double RateSearch::probed_slope(double from, double to, double expected,
-                                const std::vector<container::RecordTable::Entry>& records,
-                                const std::vector<pipelines::Choice>& choices) {
+// Where the size changes by `missing` after the compression at `from`, as a few of its chunks tell;
+// `to` is where the sample says.
+double RateSearch::probe(double from, double to, double missing,
+                         const std::vector<container::RecordTable::Entry>& records,
+                         const std::vector<pipelines::Choice>& choices) {
+  // Nearer bounds do not tell how steep the curve is.
+  constexpr double kNearest = 0.15;
+  const double expected = slope_of(to - from, missing);
+  if (std::fabs(to - from) < kNearest) to = from + (missing < 0 ? kNearest : -kNearest);
   const auto plan = plan_for_step(array_, options_, exp2_of(to), workers_);
   if (!plan) {
     error_ = plan.error();
-    return expected;
+    return to;
   }
   const Grid grid(array_.shape, plan->header.chunk);
   std::vector<Region> regions;
   std::vector<pipelines::Choice> kept;
-  std::uint64_t before = 0;
+  std::uint64_t before = 0, total = 0;
+  for (const auto& record : records) total += record.size;
   for (const std::size_t chunk : typical_chunks(grid, records)) {
     regions.push_back(grid.region(chunk));
     kept.push_back(choices[chunk]);
     before += records[chunk].size;
   }
   const auto after = encoded_bytes(array_, *plan, regions, workers_, &kept);
-  const double slope = slope_of(
+  double slope = slope_of(
       to - from, log2_of(static_cast<double>(after)) - log2_of(static_cast<double>(before)));
-  // A single chunk may be unlike the others.
-  if (regions.size() > 1) return slope;
-  std::uint64_t total = 0;
-  for (const auto& record : records) total += record.size;
-  const double unseen = 1 - static_cast<double>(before) / static_cast<double>(total);
-  return slope + (expected - slope) * unseen / 2;
+  if (regions.size() == 1) {
+    // It may be unlike the others.
+    const double unseen = 1 - static_cast<double>(before) / static_cast<double>(total);
+    slope += (expected - slope) * unseen / 2;
+  }
+  return from + missing / slope;
 }
 
 std::optional<double> RateSearch::next_bound(
     const std::vector<container::RecordTable::Entry>& records,
     const std::vector<pipelines::Choice>& choices) {
-  // So little is missing that the slope need not be known well.
-  constexpr double kLittle = 0.03;
+  // So little is missing that the slope need not be known well; so few chunks that one of them is
+  // not much less than all.
+  constexpr double kLittle = 0.04;
+  constexpr std::size_t kFewChunks = 2;
   const Point& last = tried_.back();
   const double missing = log2_of(kAim) - last.size;
   double wanted = 0;
@@ -299,9 +306,9 @@ std::optional<double> RateSearch::next_bound(
   } else if (samples_.size() > 1) {
     const double bits = sampled_bits(last.bound);
     wanted = within_reach(last.bound + (solve(bits + missing) - sampled_bound(bits)) / too_flat_);
-    if (records.size() > 1 && std::fabs(missing) > kLittle && wanted != last.bound && !error_) {
-      const double expected = slope_of(wanted - last.bound, missing);
-      wanted = last.bound + missing / probed_slope(last.bound, wanted, expected, records, choices);
+    if (records.size() > kFewChunks && std::fabs(missing) > kLittle && wanted != last.bound &&
+        !error_) {
+      wanted = probe(last.bound, wanted, missing, records, choices);
     }
   } else {
     wanted = last.bound - 2 * missing;

@@ -59,9 +59,9 @@ class RateSearch {
   double by_sizes() const;
   static std::vector<std::size_t> typical_chunks(
       const Grid& grid, const std::vector<container::RecordTable::Entry>& records);
-  double probed_slope(double from, double to, double expected,
-                      const std::vector<container::RecordTable::Entry>& records,
-                      const std::vector<pipelines::Choice>& choices);
+  double probe(double from, double to, double missing,
+               const std::vector<container::RecordTable::Entry>& records,
+               const std::vector<pipelines::Choice>& choices);
   // As its logarithm.
   std::optional<double> next_bound(const std::vector<container::RecordTable::Entry>& records,
                                    const std::vector<pipelines::Choice>& choices);
