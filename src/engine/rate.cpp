@@ -76,11 +76,12 @@ void RateSearch::take_sample(double log_bound) {
     error_ = plan.error();
     return;
   }
-  if (std::fabs(log_bound - chosen_at_) > kSameSampleChoice) {
-    choices_.clear();
-    chosen_at_ = log_bound;
+  if (samples_.empty() || std::fabs(log_bound - sample_chosen_at_) > kSameSampleChoice) {
+    samples_.clear();
+    sample_choices_.clear();
+    sample_chosen_at_ = log_bound;
   }
-  const Point point{log_bound, log2_of(sample_->bits(*plan, workers_, &choices_))};
+  const Point point{log_bound, log2_of(sample_->bits(*plan, workers_, &sample_choices_))};
   const auto after = std::find_if(samples_.begin(), samples_.end(),
                                   [&](const Point& each) { return each.bound > log_bound; });
   samples_.insert(after, point);
@@ -166,12 +167,22 @@ double RateSearch::solve(double log_bits) {
   return at;
 }
 
-// Where the line through two sizes meets what is wanted, the last and one that is not too near, for
-// the curve is not smooth; between neighbouring bounds with
-// sizes on both sides of it, and in the middle of those when that does not lead anywhere.
+// Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
+// these meets it, or in their middle when that does not lead anywhere. Else where the line through
+// the last size and one that is not too near does, for the curve is not smooth.
 double RateSearch::by_sizes() const {
-  constexpr std::size_t kPatience = 5;
+  constexpr std::size_t kPatience = 4;
   const double wanted = log2_of(kAim);
+  auto sorted = tried_;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Point& a, const Point& b) { return a.bound < b.bound; });
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    const Point &below = sorted[i - 1], &above = sorted[i];
+    if (below.size < wanted || above.size > wanted) continue;
+    const double share =
+        tried_.size() < kPatience ? (below.size - wanted) / (below.size - above.size) : 0.5;
+    return below.bound + share * (above.bound - below.bound);
+  }
   const Point& last = tried_.back();
   const Point* other = &tried_[tried_.size() - 2];
   for (std::size_t i = tried_.size() - 1; i-- > 0;) {
@@ -184,17 +195,7 @@ double RateSearch::by_sizes() const {
                           : -0.5;
   double slope = (last.size - other->size) / (last.bound - other->bound);
   if (!(slope < expected / 4 && slope > expected * 4)) slope = expected;
-  const double at = last.bound + (wanted - last.size) / slope;
-  auto sorted = tried_;
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Point& a, const Point& b) { return a.bound < b.bound; });
-  for (std::size_t i = 1; i < sorted.size(); ++i) {
-    const Point &below = sorted[i - 1], &above = sorted[i];
-    if (below.size < wanted || above.size > wanted) continue;
-    const bool inside = below.bound < at && at < above.bound;
-    return inside && tried_.size() < kPatience ? at : (below.bound + above.bound) / 2;
-  }
-  return at;
+  return last.bound + (wanted - last.size) / slope;
 }
 
 Result<double> RateSearch::first() {
@@ -300,7 +301,7 @@ std::optional<double> RateSearch::next_bound(
   constexpr std::size_t kFewChunks = 2;
   const Point& last = tried_.back();
   const double missing = log2_of(kAim) - last.size;
-  double wanted = 0;
+  double wanted = last.bound;
   if (tried_.size() > 1) {
     wanted = by_sizes();
   } else if (samples_.size() > 1) {
@@ -310,10 +311,12 @@ std::optional<double> RateSearch::next_bound(
         !error_) {
       wanted = probe(last.bound, wanted, missing, records, choices);
     }
-  } else {
+  }
+  // Larger bounds for smaller sizes, if the sample knows nothing better.
+  if (tried_.size() == 1 && !((wanted - last.bound) * missing < 0)) {
     wanted = last.bound - 2 * missing;
   }
-  wanted = within_reach(wanted);
+  wanted = within_reach(last.bound + std::clamp(wanted - last.bound, -kSameChoice, kSameChoice));
   if (error_ || std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
 }
@@ -324,7 +327,7 @@ std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size,
   const double got = static_cast<double>(size) / target_bytes_;
   // Those within the limits come first, then those too small, then those too large.
   const double off = std::fabs(got - kAim) + (got <= kMost ? 0 : 2) + (got >= kLeast ? 0 : 1);
-  if (attempts_ == 0 || off < best_off_) {
+  if (tried_.empty() || off < best_off_) {
     best_off_ = off;
     best_bound_ = bound_abs;
   }
@@ -332,15 +335,18 @@ std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size,
   if (bound_abs == 0 ? got <= 1 : got >= kLeast && got <= kMost) return {};
   if (attempts_ == kMaxAttempts) return {};
   if (bound_abs == 0) {
-    // The sample promised too much.
-    return exp2_of(lowest_);
+    // The sample promised too much. One bit for each doubling of the bound, then.
+    const double bits = 8 * (got - 1) * target_bytes_ / static_cast<double>(array_.shape.count());
+    return exp2_of(within_reach(lowest_ + bits));
   }
   const double here = log2_of(bound_abs);
   if (here >= highest_ && got > 1) return {};
+  if (tried_.empty()) chosen_at_ = here;
   tried_.push_back({here, log2_of(got)});
   const auto wanted = next_bound(records, *choices);
-  if (attempts_ == 1 && wanted && std::fabs(*wanted - here) > kSameChoice) {
-    // Sizes of chunks encoded in other ways tell nothing.
+  if (wanted && std::fabs(*wanted - chosen_at_) > kSameChoice &&
+      std::fabs(*wanted - here) > kSameChoice / 2) {
+    // Sizes of chunks that were encoded in other ways tell nothing.
     choices->clear();
     tried_.clear();
   }

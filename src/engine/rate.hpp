@@ -75,13 +75,13 @@ class RateSearch {
   bool knows_highest_ = false;       // or only that it is not lower
 
   std::optional<Sample> sample_;
-  std::vector<Point> samples_;              // by bound
-  std::vector<pipelines::Choice> choices_;  // of its chunks, made at this log2 of the bound:
-  double chosen_at_ = 0;
-
-  double too_flat_ = 1;  // the curve of the sample
+  std::vector<Point> samples_;                     // by bound
+  std::vector<pipelines::Choice> sample_choices_;  // of its chunks, made at this bound (log2):
+  double sample_chosen_at_ = 0;
+  double too_flat_ = 1;  // its curve
 
   std::vector<Point> tried_;  // in order
+  double chosen_at_ = 0;      // log2 of the bound at which their chunks' choices were made
   double best_bound_ = 0, best_off_ = 0;
   int attempts_ = 0;
   std::optional<Error> error_;
