@@ -38,7 +38,7 @@ constexpr std::array<Member, kFamilySize> kMembers = {{
 }};
 
 // Where each shape's members begin, and the end.
-constexpr std::array<int, 6> kShapes = {1, 24, 47, 74, 92, kFamilySize};
+constexpr std::array<int, kShapeCount + 1> kShapes = {1, 24, 47, 74, 92, kFamilySize};
 
 // exp(-y) for y >= 0, by the series for y / 256 and eight squarings.
 double exp_negative(double y) {
@@ -177,17 +177,6 @@ constexpr int kSecondPrediction = 36;
 // unary, then the last.
 int fold(int change) { return change < 0 ? -2 * change - 1 : 2 * change; }
 
-// Appends bits, least significant first.
-struct BitWriter {
-  std::uint8_t* out;
-  int used = 0;
-  void put(bool bit) {
-    if (used % 8 == 0) out[used / 8] = 0;
-    out[used / 8] = static_cast<std::uint8_t>(out[used / 8] | (bit ? 1 : 0) << used % 8);
-    ++used;
-  }
-};
-
 }  // namespace
 
 void build_decode_slots(const Frequencies& frequencies, DecodeSlots& slots) {
@@ -264,55 +253,40 @@ StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, i
 }
 
 int stored_table_bits(const StoredTable& table) {
-  int bits = 8;
+  int bits = 6;
   int previous = kFirstPrediction;
   for (int i = 0; i < table.size(); ++i) {
     const int folded = fold(table.codes[i] - previous);
     bits += folded / 2 + 2;
     previous = i == 0 ? kSecondPrediction : table.codes[i];
   }
-  return (bits + 7) / 8 * 8;
+  return bits;
 }
 
-void write_stored_table(const StoredTable& table, ByteWriter& out) {
-  out.write(static_cast<std::uint8_t>(table.last | (table.symmetric ? 0x80 : 0)));
-  BitWriter bits{out.here()};
+void write_stored_table(const StoredTable& table, BitWriter& out) {
+  out.put(static_cast<std::uint32_t>(table.last), 5);
+  out.put(table.symmetric ? 1 : 0, 1);
   int previous = kFirstPrediction;
   for (int i = 0; i < table.size(); ++i) {
     const int folded = fold(table.codes[i] - previous);
-    for (int k = 0; k < folded / 2; ++k) bits.put(true);
-    bits.put(false);
-    bits.put(folded % 2 != 0);
+    for (int k = 0; k < folded / 2; ++k) out.put(1, 1);
+    out.put(0, 1);
+    out.put(static_cast<std::uint32_t>(folded % 2), 1);
     previous = i == 0 ? kSecondPrediction : table.codes[i];
   }
-  out.advance(static_cast<std::size_t>(bits.used + 7) / 8);
 }
 
-bool read_stored_table(ByteReader& in, StoredTable& table) {
-  const auto head = in.read<std::uint8_t>();
-  table.symmetric = (head & 0x80) != 0;
-  table.last = head & 0x7F;
-  if (table.last > kMaxToken) return false;
-  std::uint32_t byte = 0;
-  int left = 0;
-  const auto next_bit = [&] {
-    if (left == 0) {
-      byte = in.read<std::uint8_t>();
-      left = 8;
-    }
-    const bool bit = byte & 1;
-    byte >>= 1;
-    --left;
-    return bit;
-  };
+bool read_stored_table(BitReader& in, StoredTable& table) {
+  table.last = static_cast<int>(in.get(5));
+  table.symmetric = in.get(1) != 0;
   int previous = kFirstPrediction;
   for (int i = 0; i < table.size(); ++i) {
     int folded = 0;
-    while (in.ok() && next_bit()) {
+    while (in.ok() && in.get(1) != 0) {
       folded += 2;
       if (folded > 2 * kMaxWeightCode + 2) return false;
     }
-    if (next_bit()) ++folded;
+    if (in.get(1) != 0) ++folded;
     const int code = previous + (folded % 2 != 0 ? -(folded + 1) / 2 : folded / 2);
     if (!in.ok() || code < 0 || code > kMaxWeightCode) return false;
     table.codes[i] = static_cast<std::uint8_t>(code);
@@ -363,6 +337,20 @@ const Family& family() {
     return built;
   }();
   return *instance;
+}
+
+MemberPlace place_of_member(int member) {
+  int shape = 0;
+  while (member >= kShapes[static_cast<std::size_t>(shape) + 1]) ++shape;
+  return {shape, kTopLevel + 1 - (kShapes[static_cast<std::size_t>(shape) + 1] - member)};
+}
+
+int member_at(MemberPlace place) {
+  const int end = kShapes[static_cast<std::size_t>(place.shape) + 1];
+  const int member = end - (kTopLevel + 1 - place.level);
+  return place.level <= kTopLevel && member >= kShapes[static_cast<std::size_t>(place.shape)]
+             ? member
+             : -1;
 }
 
 MemberChoice choose_member(const std::uint32_t* counts, int last) {

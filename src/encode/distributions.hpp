@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/bytes.hpp"
+#include "base/bits.hpp"
 
 namespace firn::encode {
 
@@ -80,13 +80,25 @@ struct StoredTable {
 StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, int last,
                              bool symmetric);
 int stored_table_bits(const StoredTable& table);
-void write_stored_table(const StoredTable& table, ByteWriter& out);
+void write_stored_table(const StoredTable& table, BitWriter& out);
 // False when it is malformed or cut short.
-bool read_stored_table(ByteReader& in, StoredTable& table);
+bool read_stored_table(BitReader& in, StoredTable& table);
 // Scales the weights to frequencies that sum to 2^kProbabilityBits. False when they cannot.
 bool stored_table_frequencies(const StoredTable& table, Frequencies& frequencies);
 
 inline constexpr int kFamilySize = 107;
+
+// But for member 0, which has no place, members have one of five shapes and, within a shape, a
+// level: half octaves of the mean magnitude, up to the same for each.
+inline constexpr int kShapeCount = 5;
+inline constexpr int kTopLevel = 26;
+struct MemberPlace {
+  int shape;
+  int level;
+};
+MemberPlace place_of_member(int member);
+// -1 when there is none.
+int member_at(MemberPlace place);
 
 struct Family {
   std::array<Frequencies, kFamilySize> frequencies;
