@@ -21,7 +21,7 @@ using Unsigned = std::make_unsigned_t<Q>;
 constexpr std::uint8_t kStoredTable = 126;
 constexpr std::uint8_t kUnusedContext = 127;
 
-// A context's description in bits: 0 and a level, or 1 and one of these.
+// A context's description in bits: 0, then a member of the family; or 1 and one of these.
 enum class Kind : std::uint8_t { unused, shift, shape, table };
 constexpr int kKindBits = 2, kShapeBits = 3, kShiftBits = 6;
 constexpr std::uint32_t kNoShape = kShapeCount;  // member 0
@@ -50,6 +50,10 @@ void write_level_change(int change, BitWriter& out) {
   out.put(1u << more, more + 1);
   out.put(size - (1u << more), more);
 }
+int level_change_bits(int change) {
+  const auto size = static_cast<std::uint32_t>(change < 0 ? -change : change);
+  return change == 0 ? 1 : 1 + 2 * static_cast<int>(std::bit_width(size));
+}
 
 // False when it is too large for any level.
 bool read_level_change(BitReader& in, int* change) {
@@ -66,6 +70,38 @@ bool read_level_change(BitReader& in, int* change) {
 
 void write_kind(Kind kind, BitWriter& out) {
   out.put(1 | static_cast<std::uint32_t>(kind) << 1, 1 + kKindBits);
+}
+
+// A member, or the one that a table is told from: with its shape, or with the expected one.
+// expected.level is that of the context's shift.
+void write_member(int member, bool with_shape, Expected& expected, BitWriter& out) {
+  if (member == 0) {
+    out.put(kNoShape, kShapeBits);
+    return;
+  }
+  const MemberPlace place = place_of_member(member);
+  if (with_shape) out.put(static_cast<std::uint32_t>(place.shape), kShapeBits);
+  write_level_change(place.level - expected.level, out);
+  expected.shape = place.shape;
+  expected.level = place.level;
+}
+bool read_member(BitReader& in, bool with_shape, Expected& expected, int* member) {
+  const auto shape = with_shape ? in.get(kShapeBits) : static_cast<std::uint32_t>(expected.shape);
+  *member = 0;
+  if (shape == kNoShape) return in.ok();
+  int change = 0;
+  if (shape > kNoShape || !read_level_change(in, &change)) return false;
+  expected.shape = static_cast<int>(shape);
+  expected.level += change;
+  *member = member_at({expected.shape, expected.level});
+  return in.ok() && *member > 0;
+}
+// What a description takes with this member, but for a shift.
+int member_bits(int member, int level, const Expected& expected) {
+  if (member == 0) return 1 + kKindBits + kShapeBits;
+  const MemberPlace place = place_of_member(member);
+  return (place.shape == expected.shape ? 1 : 1 + kKindBits + kShapeBits) +
+         level_change_bits(place.level - level);
 }
 
 // `table` for kStoredTable only.
@@ -87,24 +123,17 @@ void write_description(std::uint8_t description, int shift, const StoredTable& t
   expected.shift = shift;
   if (description == kStoredTable) {
     write_kind(Kind::table, out);
+    write_member(table.member, true, expected, out);
     write_stored_table(table, out);
     return;
   }
-  if (description == 0) {
-    write_kind(Kind::shape, out);
-    out.put(kNoShape, kShapeBits);
-    return;
-  }
-  const MemberPlace place = place_of_member(description);
-  if (place.shape == expected.shape) {
+  const bool same = description != 0 && place_of_member(description).shape == expected.shape;
+  if (same) {
     out.put(0, 1);
   } else {
     write_kind(Kind::shape, out);
-    out.put(static_cast<std::uint32_t>(place.shape), kShapeBits);
   }
-  write_level_change(place.level - level, out);
-  expected.shape = place.shape;
-  expected.level = place.level;
+  write_member(description, !same, expected, out);
 }
 
 // False when it is malformed or cut short.
@@ -119,29 +148,17 @@ bool read_description(BitReader& in, Expected& expected, std::uint8_t* descripti
     kind = plain ? Kind::shape : static_cast<Kind>(in.get(kKindBits));
     if (shift >= 1 << kShiftBits || kind == Kind::shift || kind == Kind::unused) return false;
   }
-  const int level = expected.level_for(shift);
-  expected.level = level;
+  expected.level = expected.level_for(shift);
   expected.shift = shift;
-  if (kind == Kind::unused) {
-    *description = kUnusedContext;
-    return in.ok();
-  }
-  if (kind == Kind::table) {
-    *description = kStoredTable;
-    return read_stored_table(in, *table);
-  }
-  const std::uint32_t shape =
-      plain ? static_cast<std::uint32_t>(expected.shape) : in.get(kShapeBits);
-  if (shape > kNoShape) return false;
-  *description = 0;
-  if (shape == kNoShape) return in.ok();
-  int change = 0;
-  if (!read_level_change(in, &change)) return false;
-  expected.shape = static_cast<int>(shape);
-  expected.level = level + change;
-  const int member = member_at({expected.shape, expected.level});
-  *description = static_cast<std::uint8_t>(std::max(0, member));
-  return in.ok() && member > 0;
+  *description = kUnusedContext;
+  if (kind == Kind::unused) return in.ok();
+  int member = 0;
+  if (!read_member(in, !plain, expected, &member)) return false;
+  *description = static_cast<std::uint8_t>(member);
+  if (kind != Kind::table) return true;
+  *description = kStoredTable;
+  table->member = member;
+  return read_stored_table(in, *table);
 }
 
 // A lane's last state: how many bits it has beyond the least, and those below its first.
@@ -403,25 +420,43 @@ std::uint64_t cost_of(const std::uint32_t* counts, const TokenCosts& costs, int 
   return cost;
 }
 
-// The cheapest distribution for the tokens counted.
-ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t total) {
+// The cheapest distribution for the tokens counted, of a context with this shift.
+ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t total, int shift,
+                                  const Expected& expected) {
   ContextChoice choice;
   int last = 0;
   for (int token = 1; token <= kMaxToken; ++token) {
     if (counts[token_index(token)] + counts[token_index(-token)] > 0) last = token;
   }
   const MemberChoice member = choose_member(counts, last);
+  const int level = expected.level_for(shift);
+  const auto described = [&](int number, std::uint64_t cost) {
+    return cost + static_cast<std::uint64_t>(member_bits(number, level, expected)) * kCostPerBit;
+  };
   choice.descriptor = static_cast<std::uint8_t>(member.member);
-  choice.cost = member.cost;
-  // A table takes 10 to 40 bytes and rarely saves more than a tenth.
-  if (choice.cost < 1200 * kCostPerBit) return choice;
+  choice.cost = described(member.member, member.cost);
+  // One of the expected shape may be cheaper to describe.
+  if (member.member != 0) {
+    const MemberPlace place = place_of_member(member.member);
+    for (int near = -1; place.shape != expected.shape && near <= 1; ++near) {
+      const int other = member_at({expected.shape, place.level + near});
+      if (other < 0) continue;
+      const std::uint64_t cost = described(other, cost_of(counts, family().costs[other], last));
+      if (cost >= choice.cost) continue;
+      choice.cost = cost;
+      choice.descriptor = static_cast<std::uint8_t>(other);
+    }
+  }
+  // A table takes 3 to 30 bytes and rarely saves more than a tenth.
+  if (choice.cost < 800 * kCostPerBit) return choice;
+  const std::uint64_t more = described(member.member, 0) + (kKindBits + kShapeBits) * kCostPerBit;
   for (const bool symmetric : {true, false}) {
-    const StoredTable table = fit_stored_table(counts, total, last, symmetric);
+    const StoredTable table = fit_stored_table(counts, total, last, symmetric, member.member);
     Frequencies frequencies;
     if (!stored_table_frequencies(table, frequencies)) continue;
     TokenCosts costs;
     build_token_costs(frequencies, costs);
-    const std::uint64_t cost = cost_of(counts, costs, last) +
+    const std::uint64_t cost = cost_of(counts, costs, last) + more +
                                static_cast<std::uint64_t>(stored_table_bits(table)) * kCostPerBit;
     if (cost < choice.cost) {
       choice.cost = cost;
@@ -589,8 +624,8 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
       write_description(kUnusedContext, 0, {}, expected, bits);
       continue;
     }
-    const ContextChoice choice = choose_distribution(tokens, total);
     const std::uint8_t shift = writer.shifts.shift[c];
+    const ContextChoice choice = choose_distribution(tokens, total, shift, expected);
     write_description(choice.descriptor, shift, choice.table, expected, bits);
     if (choice.descriptor == kStoredTable) {
       build_encode_tokens(choice.frequencies, tables[c]);
