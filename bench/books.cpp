@@ -99,19 +99,9 @@ ContextSizes context_sizes(const std::vector<Q>& residuals,
   std::vector<std::uint8_t> out(context_rans_capacity<Q>(residuals.size()));
   const std::size_t size =
       encoder.encode(residuals.data(), contexts.data(), residuals.size(), {}, target, out.data());
-  // The shifts that were chosen stand in the head.
-  ContextShifts shifts;
-  firn::ByteReader in({out.data(), size});
-  const int lanes_log2 = in.read<std::uint8_t>();
-  const int described = in.read<std::uint8_t>();
-  shifts.context_count = described;
-  for (int c = 0; c < described; ++c) {
-    const unsigned byte = in.read<std::uint8_t>();
-    shifts.shift[static_cast<std::size_t>(c)] = byte & 128 ? in.read<std::uint8_t>() : 0;
-    shifts.max = std::max<int>(shifts.max, shifts.shift[static_cast<std::size_t>(c)]);
-    StoredTable table;
-    if ((byte & 127) == 126) read_stored_table(in, table);
-  }
+  ContextRansDecoder decoder;
+  if (!decoder.start({out.data(), size}, target)) std::abort();
+  const ContextShifts& shifts = decoder.shifts();
   std::vector<Cell> cells(residuals.size());
   context_rans_kernels<Q>(target).tokenize(residuals.data(), contexts.data(), shifts,
                                            residuals.size(), cells.data());
@@ -138,7 +128,7 @@ ContextSizes context_sizes(const std::vector<Q>& residuals,
     }
   }
   // The states hold 15 bits a lane that any coder of so many lanes would pay.
-  return {static_cast<double>(size), bits / 8 + 2.0 * (1 << lanes_log2) + 2};
+  return {static_cast<double>(size), bits / 8 + 2.0 * static_cast<double>(decoder.lanes()) + 2};
 }
 
 void compare_contexts(const std::vector<Field>& fields, const std::vector<double>& bounds) {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "base/bits.hpp"
 #include "base/bytes.hpp"
 
 namespace firn::encode {
@@ -16,11 +17,162 @@ namespace {
 template <class Q>
 using Unsigned = std::make_unsigned_t<Q>;
 
-// Head of a payload. A context's descriptor is one byte, a member of the family or one of these
-// two; with kShifted added, a byte with its shift follows.
+// Descriptions of contexts that are not members of the family.
 constexpr std::uint8_t kStoredTable = 126;
 constexpr std::uint8_t kUnusedContext = 127;
-constexpr std::uint8_t kShifted = 128;
+
+// A context's description in bits: 0, then a member of the family; or 1 and one of these.
+enum class Kind : std::uint8_t { unused, shift, shape, table };
+constexpr int kKindBits = 2, kShapeBits = 3, kShiftBits = 6;
+constexpr std::uint32_t kNoShape = kShapeCount;  // member 0
+
+// A description follows the one before. Contexts are in order of what goes on around a residual,
+// so each is expected to have the shape of the one before, and to spread half an octave further.
+struct Expected {
+  int shape = 2;
+  int level = -1;
+  int shift = 0;
+
+  // The level of a context with this shift, which takes two levels a bit.
+  int level_for(int next_shift) const {
+    return std::clamp(level + 1 - 2 * (next_shift - shift), 0, kTopLevel);
+  }
+};
+
+// A change of level: 0, or 1, its sign, and its magnitude behind as many zeros as it has bits after
+// the first.
+void write_level_change(int change, BitWriter& out) {
+  out.put(change != 0 ? 1 : 0, 1);
+  if (change == 0) return;
+  out.put(change < 0 ? 1 : 0, 1);
+  const auto size = static_cast<std::uint32_t>(change < 0 ? -change : change);
+  const int more = static_cast<int>(std::bit_width(size)) - 1;
+  out.put(1u << more, more + 1);
+  out.put(size - (1u << more), more);
+}
+int level_change_bits(int change) {
+  const auto size = static_cast<std::uint32_t>(change < 0 ? -change : change);
+  return change == 0 ? 1 : 1 + 2 * static_cast<int>(std::bit_width(size));
+}
+
+// False when it is too large for any level.
+bool read_level_change(BitReader& in, int* change) {
+  *change = 0;
+  if (in.get(1) == 0) return true;
+  const bool negative = in.get(1) != 0;
+  int more = 0;
+  while (more < 5 && in.get(1) == 0) ++more;
+  if (more == 5) return false;
+  const int size = static_cast<int>(1u << more | in.get(more));
+  *change = negative ? -size : size;
+  return true;
+}
+
+void write_kind(Kind kind, BitWriter& out) {
+  out.put(1 | static_cast<std::uint32_t>(kind) << 1, 1 + kKindBits);
+}
+
+// A member, or the one that a table is told from: with its shape, or with the expected one.
+// expected.level is that of the context's shift.
+void write_member(int member, bool with_shape, Expected& expected, BitWriter& out) {
+  if (member == 0) {
+    out.put(kNoShape, kShapeBits);
+    return;
+  }
+  const MemberPlace place = place_of_member(member);
+  if (with_shape) out.put(static_cast<std::uint32_t>(place.shape), kShapeBits);
+  write_level_change(place.level - expected.level, out);
+  expected.shape = place.shape;
+  expected.level = place.level;
+}
+bool read_member(BitReader& in, bool with_shape, Expected& expected, int* member) {
+  const auto shape = with_shape ? in.get(kShapeBits) : static_cast<std::uint32_t>(expected.shape);
+  *member = 0;
+  if (shape == kNoShape) return in.ok();
+  int change = 0;
+  if (shape > kNoShape || !read_level_change(in, &change)) return false;
+  expected.shape = static_cast<int>(shape);
+  expected.level += change;
+  *member = member_at({expected.shape, expected.level});
+  return in.ok() && *member > 0;
+}
+// What a description takes with this member, but for a shift.
+int member_bits(int member, int level, const Expected& expected) {
+  if (member == 0) return 1 + kKindBits + kShapeBits;
+  const MemberPlace place = place_of_member(member);
+  return (place.shape == expected.shape ? 1 : 1 + kKindBits + kShapeBits) +
+         level_change_bits(place.level - level);
+}
+
+// `table` for kStoredTable only.
+void write_description(std::uint8_t description, int shift, const StoredTable& table,
+                       Expected& expected, BitWriter& out) {
+  if (description == kUnusedContext) {
+    write_kind(Kind::unused, out);
+    expected.level = expected.level_for(expected.shift);
+    return;
+  }
+  const int level = expected.level_for(shift);
+  if (shift != expected.shift) {
+    write_kind(Kind::shift, out);
+    const bool next = shift == expected.shift + 1;
+    out.put(next ? 0 : 1, 1);
+    if (!next) out.put(static_cast<std::uint32_t>(shift), kShiftBits);
+  }
+  expected.level = level;
+  expected.shift = shift;
+  if (description == kStoredTable) {
+    write_kind(Kind::table, out);
+    write_member(table.member, true, expected, out);
+    write_stored_table(table, out);
+    return;
+  }
+  const bool same = description != 0 && place_of_member(description).shape == expected.shape;
+  if (same) {
+    out.put(0, 1);
+  } else {
+    write_kind(Kind::shape, out);
+  }
+  write_member(description, !same, expected, out);
+}
+
+// False when it is malformed or cut short.
+bool read_description(BitReader& in, Expected& expected, std::uint8_t* description,
+                      StoredTable* table) {
+  int shift = expected.shift;
+  bool plain = in.get(1) == 0;
+  auto kind = plain ? Kind::shape : static_cast<Kind>(in.get(kKindBits));
+  if (kind == Kind::shift) {
+    shift = in.get(1) == 0 ? shift + 1 : static_cast<int>(in.get(kShiftBits));
+    plain = in.get(1) == 0;
+    kind = plain ? Kind::shape : static_cast<Kind>(in.get(kKindBits));
+    if (shift >= 1 << kShiftBits || kind == Kind::shift || kind == Kind::unused) return false;
+  }
+  expected.level = expected.level_for(shift);
+  expected.shift = shift;
+  *description = kUnusedContext;
+  if (kind == Kind::unused) return in.ok();
+  int member = 0;
+  if (!read_member(in, !plain, expected, &member)) return false;
+  *description = static_cast<std::uint8_t>(member);
+  if (kind != Kind::table) return true;
+  *description = kStoredTable;
+  table->member = member;
+  return read_stored_table(in, *table);
+}
+
+// A lane's last state: how many bits it has beyond the least, and those below its first.
+constexpr int kStateLengthBits = 4, kLeastStateBits = 15;
+
+void write_state(std::uint32_t state, BitWriter& out) {
+  const int bits = static_cast<int>(std::bit_width(state)) - 1;
+  out.put(static_cast<std::uint32_t>(bits - kLeastStateBits), kStateLengthBits);
+  out.put(state - (1u << bits), bits);
+}
+std::uint32_t read_state(BitReader& in) {
+  const int bits = kLeastStateBits + static_cast<int>(in.get(kStateLengthBits));
+  return 1u << bits | in.get(bits);
+}
 
 // A lane costs about 2 bytes beyond what it holds, so a small payload takes few of them.
 constexpr std::size_t lanes_for(std::uint64_t payload_bytes) {
@@ -268,25 +420,43 @@ std::uint64_t cost_of(const std::uint32_t* counts, const TokenCosts& costs, int 
   return cost;
 }
 
-// The cheapest distribution for the tokens counted.
-ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t total) {
+// The cheapest distribution for the tokens counted, of a context with this shift.
+ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t total, int shift,
+                                  const Expected& expected) {
   ContextChoice choice;
   int last = 0;
   for (int token = 1; token <= kMaxToken; ++token) {
     if (counts[token_index(token)] + counts[token_index(-token)] > 0) last = token;
   }
   const MemberChoice member = choose_member(counts, last);
+  const int level = expected.level_for(shift);
+  const auto described = [&](int number, std::uint64_t cost) {
+    return cost + static_cast<std::uint64_t>(member_bits(number, level, expected)) * kCostPerBit;
+  };
   choice.descriptor = static_cast<std::uint8_t>(member.member);
-  choice.cost = member.cost;
-  // A table takes 10 to 40 bytes and rarely saves more than a tenth.
-  if (choice.cost < 1200 * kCostPerBit) return choice;
+  choice.cost = described(member.member, member.cost);
+  // One of the expected shape may be cheaper to describe.
+  if (member.member != 0) {
+    const MemberPlace place = place_of_member(member.member);
+    for (int near = -1; place.shape != expected.shape && near <= 1; ++near) {
+      const int other = member_at({expected.shape, place.level + near});
+      if (other < 0) continue;
+      const std::uint64_t cost = described(other, cost_of(counts, family().costs[other], last));
+      if (cost >= choice.cost) continue;
+      choice.cost = cost;
+      choice.descriptor = static_cast<std::uint8_t>(other);
+    }
+  }
+  // A table takes 3 to 30 bytes and rarely saves more than a tenth.
+  if (choice.cost < 800 * kCostPerBit) return choice;
+  const std::uint64_t more = described(member.member, 0) + (kKindBits + kShapeBits) * kCostPerBit;
   for (const bool symmetric : {true, false}) {
-    const StoredTable table = fit_stored_table(counts, total, last, symmetric);
+    const StoredTable table = fit_stored_table(counts, total, last, symmetric, member.member);
     Frequencies frequencies;
     if (!stored_table_frequencies(table, frequencies)) continue;
     TokenCosts costs;
     build_token_costs(frequencies, costs);
-    const std::uint64_t cost = cost_of(counts, costs, last) +
+    const std::uint64_t cost = cost_of(counts, costs, last) + more +
                                static_cast<std::uint64_t>(stored_table_bits(table)) * kCostPerBit;
     if (cost < choice.cost) {
       choice.cost = cost;
@@ -444,20 +614,20 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
   writer.tables = tables;
   ByteWriter head(out + 1);
   head.write(static_cast<std::uint8_t>(context_count));
+  BitWriter bits(head);
+  Expected expected;
   std::uint64_t cost = 0;
   for (int c = 0; c < context_count; ++c) {
     const std::uint32_t* tokens = counts + c * kTokenCount;
     const std::uint64_t total = std::accumulate(tokens, tokens + kTokenCount, std::uint64_t{0});
     if (total == 0) {
-      head.write(kUnusedContext);
+      write_description(kUnusedContext, 0, {}, expected, bits);
       continue;
     }
-    const ContextChoice choice = choose_distribution(tokens, total);
     const std::uint8_t shift = writer.shifts.shift[c];
-    head.write(static_cast<std::uint8_t>(choice.descriptor | (shift > 0 ? kShifted : 0)));
-    if (shift > 0) head.write(shift);
+    const ContextChoice choice = choose_distribution(tokens, total, shift, expected);
+    write_description(choice.descriptor, shift, choice.table, expected, bits);
     if (choice.descriptor == kStoredTable) {
-      write_stored_table(choice.table, head);
       build_encode_tokens(choice.frequencies, tables[c]);
     } else {
       tables[c] = members.encode[choice.descriptor];
@@ -479,7 +649,8 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
     kernels.encode(writer, residuals + begin, contexts + begin, cells + begin, segments[s]);
     segment_end = begin;
   }
-  for (std::size_t lane = 0; lane < writer.lanes; ++lane) head.write(writer.states[lane]);
+  for (std::size_t lane = 0; lane < writer.lanes; ++lane) write_state(writer.states[lane], bits);
+  bits.finish();
   const auto words = static_cast<std::size_t>(end - writer.next);
   std::memmove(head.here(), writer.next, words);
   return 1 + head.size() + words;
@@ -514,23 +685,20 @@ bool ContextRansDecoder::start(std::span<const std::uint8_t> payload, simd::Targ
   reader.tables = members.decode.data();
   std::array<Frequencies, kMaxContexts> frequencies;
   bool any_stored = false;
+  BitReader bits(in);
+  Expected expected;
   for (int c = 0; c < described; ++c) {
-    const auto byte = in.read<std::uint8_t>();
-    const std::uint8_t descriptor = byte & 0x7F;
-    const std::uint8_t shift = byte & kShifted ? in.read<std::uint8_t>() : 0;
-    if (!in.ok() || shift > 63) return false;
-    reader.shifts.shift[c] = shift;
-    reader.shifts.max = std::max<int>(reader.shifts.max, shift);
-    if (descriptor == kUnusedContext) continue;
-    if (descriptor == kStoredTable) {
-      StoredTable table;
-      if (!read_stored_table(in, table)) return false;
+    std::uint8_t description = 0;
+    StoredTable table;
+    if (!read_description(bits, expected, &description, &table)) return false;
+    if (description == kUnusedContext) continue;
+    reader.shifts.shift[c] = static_cast<std::uint8_t>(expected.shift);
+    reader.shifts.max = std::max(reader.shifts.max, expected.shift);
+    if (description == kStoredTable) {
       if (!stored_table_frequencies(table, frequencies[c])) return false;
       any_stored = true;
-    } else if (descriptor >= kFamilySize) {
-      return false;
     }
-    reader.table[c] = descriptor;
+    reader.table[c] = description;
   }
   reader.shifts.context_count = std::max(1, described);
   if (any_stored) {
@@ -548,10 +716,8 @@ bool ContextRansDecoder::start(std::span<const std::uint8_t> payload, simd::Targ
     reader.tables = slots;
   }
   const std::size_t lanes = std::size_t{1} << log_lanes;
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
-    reader.states[lane] = in.read<std::uint32_t>();
-    if (reader.states[lane] < kRansLow || reader.states[lane] >> 31 != 0) return false;
-  }
+  for (std::size_t lane = 0; lane < lanes; ++lane) reader.states[lane] = read_state(bits);
+  if (!bits.finish()) return false;
   const std::span<const std::uint8_t> words = in.read_rest();
   if (!in.ok() || words.size() % 2 != 0) return false;
   reader.lanes = lanes;

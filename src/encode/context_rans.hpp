@@ -165,6 +165,10 @@ class ContextRansDecoder {
   // True when exactly everything was decoded; catches most corruption.
   bool finish() const;
 
+  // What the head said.
+  const ContextShifts& shifts() const { return reader_.shifts; }
+  std::size_t lanes() const { return reader_.lanes; }
+
  private:
   RansReader reader_;
   simd::Target target_ = simd::Target::reference;

@@ -38,7 +38,7 @@ constexpr std::array<Member, kFamilySize> kMembers = {{
 }};
 
 // Where each shape's members begin, and the end.
-constexpr std::array<int, 6> kShapes = {1, 24, 47, 74, 92, kFamilySize};
+constexpr std::array<int, kShapeCount + 1> kShapes = {1, 24, 47, 74, 92, kFamilySize};
 
 // exp(-y) for y >= 0, by the series for y / 256 and eight squarings.
 double exp_negative(double y) {
@@ -169,23 +169,42 @@ int code_of_weight(std::uint32_t weight) {
   return weight - weight_of_code(code) > weight_of_code(code + 1) - weight ? code + 1 : code;
 }
 
-// A code is written as its change from the one before it; these stand before the first two.
-constexpr int kFirstPrediction = 8;
-constexpr int kSecondPrediction = 36;
-
-// Rice code of a signed change: folded to 2 |change| or 2 |change| - 1, its bits above the last in
-// unary, then the last.
+// A signed change, folded to a number for a Rice code of `low_bits`: its bits above these as so
+// many ones and a zero, then these.
 int fold(int change) { return change < 0 ? -2 * change - 1 : 2 * change; }
 
-// Appends bits, least significant first.
-struct BitWriter {
-  std::uint8_t* out;
-  int used = 0;
-  void put(bool bit) {
-    if (used % 8 == 0) out[used / 8] = 0;
-    out[used / 8] = static_cast<std::uint8_t>(out[used / 8] | (bit ? 1 : 0) << used % 8);
-    ++used;
+// The code that is expected at each position: the member's, and as much more as the one before had,
+// of the same sign if the table tells signs apart. Nothing is expected of the escape's neighbour.
+class ExpectedCodes {
+ public:
+  explicit ExpectedCodes(const StoredTable& table)
+      : table_(table), frequencies_(family().frequencies[static_cast<std::size_t>(table.member)]) {}
+
+  int next() const {
+    return std::clamp(member_code(position_) + excess_[slot(position_)], 0, kMaxWeightCode);
   }
+  // The code that is there; of absent tokens nothing is learned.
+  void take(int code) {
+    if (code > 0 && position_ > 0) {
+      excess_[slot(position_)] = code - member_code(position_);
+      if (position_ == 1) excess_[1] = excess_[0];
+    }
+    ++position_;
+  }
+
+ private:
+  int member_code(int position) const {
+    const std::uint32_t frequency = frequencies_[token_index(table_.token(position))];
+    return frequency == 0 ? 0 : code_of_weight(frequency);
+  }
+  std::size_t slot(int position) const {
+    return !table_.symmetric && position > 1 && position % 2 != 0 ? 1 : 0;
+  }
+
+  const StoredTable& table_;
+  const Frequencies& frequencies_;
+  int position_ = 0;
+  std::array<int, 2> excess_{};
 };
 
 }  // namespace
@@ -246,8 +265,9 @@ void build_token_costs(const Frequencies& frequencies, TokenCosts& costs) {
 }
 
 StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, int last,
-                             bool symmetric) {
+                             bool symmetric, int member) {
   StoredTable table;
+  table.member = member;
   table.symmetric = symmetric;
   table.last = last;
   for (int i = 0; i < table.size(); ++i) {
@@ -260,63 +280,55 @@ StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, i
             ? 0
             : code_of_weight(std::max<std::uint32_t>(1, static_cast<std::uint32_t>(weight))));
   }
+  int least = stored_table_bits(table);
+  for (StoredTable other = table; ++other.low_bits < 4;) {
+    const int bits = stored_table_bits(other);
+    if (bits >= least) break;
+    least = bits;
+    table.low_bits = other.low_bits;
+  }
   return table;
 }
 
 int stored_table_bits(const StoredTable& table) {
   int bits = 8;
-  int previous = kFirstPrediction;
+  ExpectedCodes expected(table);
   for (int i = 0; i < table.size(); ++i) {
-    const int folded = fold(table.codes[i] - previous);
-    bits += folded / 2 + 2;
-    previous = i == 0 ? kSecondPrediction : table.codes[i];
+    bits += (fold(table.codes[i] - expected.next()) >> table.low_bits) + 1 + table.low_bits;
+    expected.take(table.codes[i]);
   }
-  return (bits + 7) / 8 * 8;
+  return bits;
 }
 
-void write_stored_table(const StoredTable& table, ByteWriter& out) {
-  out.write(static_cast<std::uint8_t>(table.last | (table.symmetric ? 0x80 : 0)));
-  BitWriter bits{out.here()};
-  int previous = kFirstPrediction;
+void write_stored_table(const StoredTable& table, BitWriter& out) {
+  out.put(static_cast<std::uint32_t>(table.last), 5);
+  out.put(table.symmetric ? 1 : 0, 1);
+  out.put(static_cast<std::uint32_t>(table.low_bits), 2);
+  ExpectedCodes expected(table);
   for (int i = 0; i < table.size(); ++i) {
-    const int folded = fold(table.codes[i] - previous);
-    for (int k = 0; k < folded / 2; ++k) bits.put(true);
-    bits.put(false);
-    bits.put(folded % 2 != 0);
-    previous = i == 0 ? kSecondPrediction : table.codes[i];
+    const auto folded = static_cast<std::uint32_t>(fold(table.codes[i] - expected.next()));
+    for (std::uint32_t k = folded >> table.low_bits; k > 0; --k) out.put(1, 1);
+    out.put(0, 1);
+    out.put(folded & ((1u << table.low_bits) - 1), table.low_bits);
+    expected.take(table.codes[i]);
   }
-  out.advance(static_cast<std::size_t>(bits.used + 7) / 8);
 }
 
-bool read_stored_table(ByteReader& in, StoredTable& table) {
-  const auto head = in.read<std::uint8_t>();
-  table.symmetric = (head & 0x80) != 0;
-  table.last = head & 0x7F;
-  if (table.last > kMaxToken) return false;
-  std::uint32_t byte = 0;
-  int left = 0;
-  const auto next_bit = [&] {
-    if (left == 0) {
-      byte = in.read<std::uint8_t>();
-      left = 8;
-    }
-    const bool bit = byte & 1;
-    byte >>= 1;
-    --left;
-    return bit;
-  };
-  int previous = kFirstPrediction;
+bool read_stored_table(BitReader& in, StoredTable& table) {
+  table.last = static_cast<int>(in.get(5));
+  table.symmetric = in.get(1) != 0;
+  table.low_bits = static_cast<int>(in.get(2));
+  ExpectedCodes expected(table);
   for (int i = 0; i < table.size(); ++i) {
-    int folded = 0;
-    while (in.ok() && next_bit()) {
-      folded += 2;
-      if (folded > 2 * kMaxWeightCode + 2) return false;
+    int high = 0;
+    while (in.ok() && in.get(1) != 0) {
+      if (++high > 2 * kMaxWeightCode) return false;
     }
-    if (next_bit()) ++folded;
-    const int code = previous + (folded % 2 != 0 ? -(folded + 1) / 2 : folded / 2);
+    const int folded = high << table.low_bits | static_cast<int>(in.get(table.low_bits));
+    const int code = expected.next() + (folded % 2 != 0 ? -(folded + 1) / 2 : folded / 2);
     if (!in.ok() || code < 0 || code > kMaxWeightCode) return false;
     table.codes[i] = static_cast<std::uint8_t>(code);
-    previous = i == 0 ? kSecondPrediction : code;
+    expected.take(code);
   }
   return table.codes[0] > 0;
 }
@@ -363,6 +375,20 @@ const Family& family() {
     return built;
   }();
   return *instance;
+}
+
+MemberPlace place_of_member(int member) {
+  int shape = 0;
+  while (member >= kShapes[static_cast<std::size_t>(shape) + 1]) ++shape;
+  return {shape, kTopLevel + 1 - (kShapes[static_cast<std::size_t>(shape) + 1] - member)};
+}
+
+int member_at(MemberPlace place) {
+  const int end = kShapes[static_cast<std::size_t>(place.shape) + 1];
+  const int member = end - (kTopLevel + 1 - place.level);
+  return place.level <= kTopLevel && member >= kShapes[static_cast<std::size_t>(place.shape)]
+             ? member
+             : -1;
 }
 
 MemberChoice choose_member(const std::uint32_t* counts, int last) {

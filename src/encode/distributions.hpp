@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/bytes.hpp"
+#include "base/bits.hpp"
 
 namespace firn::encode {
 
@@ -61,10 +61,13 @@ void build_encode_tokens(const Frequencies& frequencies, EncodeTokens& tokens);
 void build_token_costs(const Frequencies& frequencies, TokenCosts& costs);
 
 // A distribution written into a stream, for what no member of the family fits: frequencies on a
-// logarithmic scale of four steps an octave (code 0: absent), in some 10 to 40 bytes.
+// logarithmic scale of four steps an octave (code 0: absent), told by how they differ from those of
+// a member, in some 3 to 30 bytes.
 struct StoredTable {
+  int member = 0;
   bool symmetric = false;
-  int last = 0;  // largest |token| present
+  int last = 0;      // largest |token| present
+  int low_bits = 0;  // of the Rice code of changes, 0 to 3
   // In the order of the stream: escape, 0, then 1, 2, ... (symmetric) or 1, -1, 2, -2, ...
   std::array<std::uint8_t, kTokenCount> codes{};
 
@@ -76,17 +79,31 @@ struct StoredTable {
   }
 };
 
-// The table for these counts (by token index, not beyond +-last), whose sum is total > 0.
+// The table for these counts (by token index, not beyond +-last), whose sum is total > 0, told from
+// this member.
 StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, int last,
-                             bool symmetric);
+                             bool symmetric, int member);
+// All but the member.
 int stored_table_bits(const StoredTable& table);
-void write_stored_table(const StoredTable& table, ByteWriter& out);
-// False when it is malformed or cut short.
-bool read_stored_table(ByteReader& in, StoredTable& table);
+void write_stored_table(const StoredTable& table, BitWriter& out);
+// The member is there already. False when it is malformed or cut short.
+bool read_stored_table(BitReader& in, StoredTable& table);
 // Scales the weights to frequencies that sum to 2^kProbabilityBits. False when they cannot.
 bool stored_table_frequencies(const StoredTable& table, Frequencies& frequencies);
 
 inline constexpr int kFamilySize = 107;
+
+// But for member 0, which has no place, members have one of five shapes and, within a shape, a
+// level: half octaves of the mean magnitude, up to the same for each.
+inline constexpr int kShapeCount = 5;
+inline constexpr int kTopLevel = 26;
+struct MemberPlace {
+  int shape;
+  int level;
+};
+MemberPlace place_of_member(int member);
+// -1 when there is none.
+int member_at(MemberPlace place);
 
 struct Family {
   std::array<Frequencies, kFamilySize> frequencies;

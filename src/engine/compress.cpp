@@ -57,7 +57,7 @@ std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t,
 
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
                 pipelines::Workers& workers, CompressScratch& scratch, Output& output,
-                Rehearsal* rehearsal) {
+                std::vector<pipelines::Choice>* choices) {
   std::uint8_t header_bytes[container::kMaxHeaderBytes];
   ByteWriter header_writer(header_bytes);
   container::write_header(plan.header, header_writer);
@@ -85,14 +85,11 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
       pipelines::payload_capacity(static_cast<std::size_t>(plan.header.chunk.count()), array.type);
   Progress progress(execution, array.shape.count() * size_of(array.type));
   scratch.entries.clear();
-  if (rehearsal != nullptr) {
-    rehearsal->choices.resize(static_cast<std::size_t>(grid.count()));
-    rehearsal->finished = true;
-  }
+  if (choices != nullptr) choices->resize(static_cast<std::size_t>(grid.count()));
   const auto encode = [&](std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
     const Region region = grid.region(number);
     pipelines::Choice* const choice =
-        rehearsal != nullptr ? &rehearsal->choices[static_cast<std::size_t>(number)] : nullptr;
+        choices != nullptr ? &(*choices)[static_cast<std::size_t>(number)] : nullptr;
     return array.type == Type::f32 ? encode_record<float>(array, strides, plan, scratch.books,
                                                           region, number, choice, workspace, to)
                                    : encode_record<double>(array, strides, plan, scratch.books,
@@ -101,11 +98,7 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
   // The error's place in a record is fixed; the index repeats it.
   const auto note = [&](std::uint64_t number, const std::uint8_t* record, std::size_t size) {
     scratch.entries.push_back({output.size() - size, size, load_le<std::uint16_t>(record + 1)});
-    if (rehearsal != nullptr && rehearsal->go_on) {
-      rehearsal->finished = rehearsal->go_on(number, output.size());
-    }
-    return progress.add(grid.region(number).shape.count() * size_of(array.type)) &&
-           (rehearsal == nullptr || rehearsal->finished);
+    return progress.add(grid.region(number).shape.count() * size_of(array.type));
   };
 
   bool room = true;
@@ -140,7 +133,6 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
   }
   if (!room) return too_small(output);
   if (progress.cancelled()) return Progress::error();
-  if (rehearsal != nullptr && !rehearsal->finished) return std::monostate{};
 
   if (grid.count() > 1) {
     ByteWriter tail(

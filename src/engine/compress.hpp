@@ -2,7 +2,6 @@
 #pragma once
 
 #include <firn/firn.hpp>
-#include <functional>
 #include <vector>
 
 #include "base/scratch.hpp"
@@ -42,19 +41,11 @@ struct CompressScratch {
   plan::BookPlan books;
 };
 
-// What ties compressions of an array under several bounds together.
-struct Rehearsal {
-  // Of each chunk, made by one of them and kept by the next; empty: made anew.
-  std::vector<pipelines::Choice> choices;
-  // Asked after each chunk, in order, with the size of the stream so far; may be empty. Once it
-  // says false the stream stays unfinished.
-  std::function<bool(std::uint64_t chunk, std::uint64_t bytes)> go_on;
-  bool finished = false;
-};
-
+// `choices`, for compressions of an array under several bounds: of each chunk, made by one of them
+// and kept by the next; empty: made anew.
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
                 pipelines::Workers& workers, CompressScratch& scratch, Output& output,
-                Rehearsal* rehearsal = nullptr);
+                std::vector<pipelines::Choice>* choices = nullptr);
 
 std::uint64_t worst_case_size(const plan::Plan& plan);
 

@@ -3,8 +3,8 @@
 // Size falls with the bound about as 2^-bits does (CEAZ, 3.2.2), but not where most codes are zero
 // and not where a field has a grid of its own, so the bound is searched for: on a sample of the
 // array (a few percent), then by compressing. The first compression tells how far the sample is
-// off; the second most often meets the ratio, since the sample knows how steep the curve is. One
-// that will miss it, by what its first chunks take, is given up.
+// off; then a few of its chunks tell how steep the curve is, and the second compression most often
+// meets the ratio.
 #pragma once
 
 #include <firn/firn.hpp>
@@ -34,15 +34,13 @@ class RateSearch {
 
   // The bound to try first; 0: nothing needs to be lost.
   Result<double> first();
-  // After a compression with `bound_abs` gave `size` bytes, in these records: the
-  // bound to try next, or nothing when the best one so far will do or no better one is to be
-  // expected.
+  // After a compression with `bound_abs` gave `size` bytes, in these records, whose chunks were
+  // encoded in these ways: the bound to try next, or nothing when the best one so far will do or no
+  // better one is to be expected. Forgets the ways when that is so far off that others may be
+  // better.
   std::optional<double> next(double bound_abs, std::uint64_t size,
-                             const std::vector<container::RecordTable::Entry>& records);
-  // Whether a compression with `bound_abs` that has come to `bytes` after this chunk will do. If
-  // not, next_after_stop() tells the bound to try.
-  bool worth_finishing(double bound_abs, std::uint64_t chunk, std::uint64_t bytes);
-  std::optional<double> next_after_stop();
+                             const std::vector<container::RecordTable::Entry>& records,
+                             std::vector<pipelines::Choice>* choices);
   // Of the compressions so far.
   double best_bound() const { return best_bound_; }
 
@@ -59,7 +57,14 @@ class RateSearch {
   double sampled_bound(double log_bits) const;
   double within_reach(double log_bound);
   double by_sizes() const;
-  std::optional<double> next_bound();
+  static std::vector<std::size_t> typical_chunks(
+      const Grid& grid, const std::vector<container::RecordTable::Entry>& records);
+  double probe(double from, double to, double missing,
+               const std::vector<container::RecordTable::Entry>& records,
+               const std::vector<pipelines::Choice>& choices);
+  // As its logarithm.
+  std::optional<double> next_bound(const std::vector<container::RecordTable::Entry>& records,
+                                   const std::vector<pipelines::Choice>& choices);
 
   const ArrayView& array_;
   const Options& options_;
@@ -70,15 +75,15 @@ class RateSearch {
   bool knows_highest_ = false;       // or only that it is not lower
 
   std::optional<Sample> sample_;
-  std::vector<Point> samples_;              // by bound
-  std::vector<pipelines::Choice> choices_;  // of its chunks, made at this log2 of the bound:
-  double chosen_at_ = 0;
+  std::vector<Point> samples_;                     // by bound
+  std::vector<pipelines::Choice> sample_choices_;  // of its chunks, made at this bound (log2):
+  double sample_chosen_at_ = 0;
+  double too_flat_ = 1;  // its curve
 
-  std::vector<Point> tried_;         // in order; sizes of those that were stopped are extrapolated
-  std::vector<std::uint64_t> ends_;  // of each record in the last that was finished, which had
-  double reference_ = 0;             // this log2 of the bound
+  std::vector<Point> tried_;  // in order
+  double chosen_at_ = 0;      // log2 of the bound at which their chunks' choices were made
   double best_bound_ = 0, best_off_ = 0;
-  int attempts_ = 0, stops_ = 0;
+  int attempts_ = 0;
   std::optional<Error> error_;
 };
 

@@ -205,6 +205,7 @@ double Sample::bits(const plan::Plan& plan, pipelines::Workers& workers,
                     std::vector<pipelines::Choice>* choices) const {
   plan::Plan quick = plan;
   quick.parameters.thorough = false;
+  quick.parameters.trial = true;
   const auto bytes = static_cast<double>(encoded_bytes(stacked_, quick, chunks_, workers, choices));
   const double bits = 8 * bytes / static_cast<double>(stacked_.shape.count());
   // The sample may be rougher or smoother than the whole.

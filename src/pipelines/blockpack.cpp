@@ -23,11 +23,9 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
   head.signs = quantized.signs;
-  if (parameters.choice.candidate.pipeline != Pipeline::blockpack ||
-      !unpack_orders(parameters.choice.orders, chunk.rank(), &head.orders)) {
-    head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
-                                kMaxLags, workspace);
-  }
+  head.orders =
+      kept_or_chosen_orders(Pipeline::blockpack, parameters, quantized.codes, quantized.count,
+                            chunk.rank(), chunk.extents(), kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
   const auto& predict = predict::kernels<Q>(workspace.target);
   ByteWriter writer(out);
@@ -41,8 +39,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
     next = kernels.encode(residuals, length, next);
   }
   *encoded = {Pipeline::blockpack, static_cast<std::size_t>(next - out), quantized.max_error};
-  encoded->choice.candidate.pipeline = Pipeline::blockpack;
-  encoded->choice.orders = pack_orders(head.orders);
+  keep_orders(head.orders, encoded);
   return outcome;
 }
 

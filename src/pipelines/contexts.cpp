@@ -26,7 +26,8 @@ std::uint16_t* reserve_magnitudes(std::size_t count, const predict::ContextRule&
   return all + history;
 }
 
-// The shift that keeps all but the largest magnitudes of a sample apart.
+// The shift that keeps all but the largest quarter of the magnitudes of a sample apart: how much
+// larger those are tells less than what small ones lose.
 template <class Q>
 int choose_shift(const Q* residuals, std::size_t count) {
   constexpr std::size_t kSamples = 1024;
@@ -40,7 +41,7 @@ int choose_shift(const Q* residuals, std::size_t count) {
   }
   std::size_t above = 0;
   int width = 64;
-  while (width > 0 && (above += of_width[static_cast<std::size_t>(width)]) * 64 < sampled) --width;
+  while (width > 0 && (above += of_width[static_cast<std::size_t>(width)]) * 4 < sampled) --width;
   return std::max(0, width - 10);  // kMaxMagnitude has 11 bits
 }
 
@@ -78,8 +79,8 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.exact_count = quantized.exact_count;
   head.signs = quantized.signs;
   head.finer = parameters.finer;
-  head.orders = choose_orders(quantized.codes, count, chunk.rank(), chunk.extents(),
-                              predict::kMaxLags, workspace);
+  head.orders = kept_or_chosen_orders(Pipeline::contexts, parameters, quantized.codes, count,
+                                      chunk.rank(), chunk.extents(), predict::kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
   const auto& predict = predict::kernels<Q>(workspace.target);
   if (head.exact_count != 0) {
@@ -110,6 +111,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
                      : workspace.rans_encoder.encode(residuals, contexts, count, {},
                                                      workspace.target, writer.here()));
   *encoded = {Pipeline::contexts, writer.size(), quantized.max_error};
+  keep_orders(head.orders, encoded);
   if (parameters.measured) encoded->mean_square = mean_square(chunk, parameters, quantized);
   return outcome;
 }

@@ -315,8 +315,9 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.exact_count = quantized.exact_count;
   head.signs = quantized.signs;
   head.finer = parameters.finer;
-  head.orders = choose_orders(quantized.codes, quantized.count, chunk.rank(), chunk.extents(),
-                              predict::kMaxLags, workspace);
+  head.orders =
+      kept_or_chosen_orders(Pipeline::lorenzo, parameters, quantized.codes, quantized.count,
+                            chunk.rank(), chunk.extents(), predict::kMaxLags, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
   if (head.exact_count != 0) {
     predict::kernels<Q>(workspace.target)
@@ -341,6 +342,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   encoded->pipeline = Pipeline::lorenzo;
   encoded->size = writer.size();
   encoded->max_error = quantized.max_error;
+  keep_orders(head.orders, encoded);
   if (parameters.measured) encoded->mean_square = mean_square(chunk, parameters, quantized);
   return outcome;
 }

@@ -312,6 +312,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     workspace.runner_up = {};
     encoded->choice = choice;
     if (done) return true;
+    parameters.choice = {};
   }
   parameters.measured = !options.pointwise;
   std::array<Candidate, kMaxCandidates> list{};
@@ -345,6 +346,13 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   Parameters for_trial = parameters;
   for_trial.trial = true;
   Judge judge(parameters, chunk.count());
+  if (options.trial) {
+    const auto candidates = std::span(list.data(), count);
+    if (rank_candidates(candidates, chunk, for_trial, judge, workspace, out) == 0) return false;
+    const bool done = encode_with(list[0], chunk, for_trial, workspace, out, encoded);
+    encoded->choice = {list[0], encoded->choice.orders, std::exchange(workspace.runner_up, {})};
+    return done;
+  }
   std::size_t trial =
       rank_candidates(std::span(list.data(), count), part, for_trial, judge, workspace, out);
   // A trial of a few kilobytes is not trusted much: those that are not far behind are ranked again
@@ -391,7 +399,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
                                  [](const Candidate& each) { return each.finer == 0; }));
     }
   }
-  encoded->choice = {list[0], 0, std::exchange(workspace.runner_up, {})};
+  encoded->choice = {list[0], encoded->choice.orders, std::exchange(workspace.runner_up, {})};
   if (!done || !again) return done;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
@@ -402,7 +410,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   if (list[1].same_way(plain)) judge.set_reference(next.mean_square);
   if (judge(next) < judge(*encoded)) {
     std::memcpy(out, other, next.size);
-    next.choice = {list[1], 0, encoded->choice.runner_up};
+    next.choice = {list[1], next.choice.orders, encoded->choice.runner_up};
     *encoded = next;
   }
   return true;

@@ -32,8 +32,8 @@ struct Candidate {
   }
 };
 
-// The one that was chosen, to be used again; automatic: none was. For `blockpack` also the
-// packed orders of its differences.
+// The one that was chosen, to be used again; automatic: none was. For `lorenzo`, `blockpack` and
+// `contexts` also the packed orders of its differences.
 struct Choice {
   Candidate candidate{};
   std::uint8_t orders = 0;

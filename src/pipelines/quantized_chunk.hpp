@@ -74,6 +74,25 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank,
                      const std::array<std::size_t, kMaxRank>& extents, int max_lags,
                      Workspace& workspace);
 
+// Those that the chunk had under another bound, if it was of this pipeline then; otherwise those of
+// choose_orders().
+template <class Q>
+Orders kept_or_chosen_orders(Pipeline pipeline, const Parameters& parameters, const Q* codes,
+                             std::size_t count, int rank,
+                             const std::array<std::size_t, kMaxRank>& extents, int max_lags,
+                             Workspace& workspace) {
+  Orders orders{};
+  const Choice& choice = parameters.choice;
+  if (choice.candidate.pipeline == pipeline && unpack_orders(choice.orders, rank, &orders)) {
+    return orders;
+  }
+  return choose_orders(codes, count, rank, extents, max_lags, workspace);
+}
+inline void keep_orders(const Orders& orders, Encoded* encoded) {
+  encoded->choice.candidate.pipeline = encoded->pipeline;
+  encoded->choice.orders = pack_orders(orders);
+}
+
 // Codes with zeroed history before them, in the workspace.
 template <class Q>
 Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace);
