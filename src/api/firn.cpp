@@ -10,6 +10,7 @@
 #include "engine/compare.hpp"
 #include "engine/compress.hpp"
 #include "engine/estimate.hpp"
+#include "engine/quality.hpp"
 #include "engine/rate.hpp"
 #include "engine/reader.hpp"
 #include "pipelines/pipeline.hpp"
@@ -151,6 +152,10 @@ struct Compressor::State {
     pipelines::Workers& crew = workers_for(workers, execution.threads);
     if (options.bound.kind == BoundKind::ratio) {
       return engine::compress_to_ratio(array, options, execution, crew, scratch, output);
+    }
+    if (options.bound.kind == BoundKind::psnr && options.preset != Preset::fast &&
+        options.pipeline == Pipeline::automatic) {
+      return engine::compress_to_psnr(array, options, execution, crew, scratch, output);
     }
     auto plan = plan::make_plan(array, options, crew);
     if (!plan) return plan.error();

@@ -1,5 +1,6 @@
 #include "engine/compress.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -36,19 +37,46 @@ Error too_small(const Output& output) {
               " bytes; worst_case_size() tells how much always suffices"};
 }
 
+template <class T>
+SquaredError squared_error(const Box<const T>& box, const pipelines::Parameters& parameters,
+                           const pipelines::Encoded& encoded, const std::uint8_t* payload,
+                           pipelines::Workspace& workspace) {
+  Region whole;
+  whole.shape.rank = box.rank();
+  for (int k = 0; k < box.rank(); ++k) whole.shape.extents[k] = box.extents()[k];
+  T* const decoded = reinterpret_cast<T*>(workspace.trial.reserve(box.count() * sizeof(T)));
+  pipelines::decode<T>(encoded.pipeline, {payload, encoded.size}, parameters,
+                       Box<T>(decoded, contiguous_strides(whole.shape), whole), workspace);
+  const T fill = parameters.fill ? static_cast<T>(*parameters.fill) : T(NAN);
+  SquaredError error;
+  box.for_each_row([&](const T* row, std::size_t offset) {
+    for (std::size_t i = 0; i < box.row_length(); ++i) {
+      const T value = row[static_cast<std::int64_t>(i) * box.row_stride()];
+      if (!std::isfinite(value) || value == fill) continue;
+      const double part = (static_cast<double>(decoded[offset + i]) - static_cast<double>(value)) /
+                          parameters.bound_abs;
+      error.sum += part * part;
+      ++error.count;
+    }
+    return true;
+  });
+  return error;
+}
+
 // Encodes a chunk as a whole record at `to`, which has record_capacity() bytes.
 template <class T>
 std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
                           const plan::Plan& plan, const plan::BookPlan& books, const Region& region,
-                          std::uint64_t number, pipelines::Choice* choice,
+                          std::uint64_t number, pipelines::Choice* choice, SquaredError* error,
                           pipelines::Workspace& workspace, std::uint8_t* to) {
   const Box<const T> box(static_cast<const T*>(array.data), strides, region);
   const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
   auto parameters = books.parameters_of(plan.parameters, number);
   if (choice != nullptr) parameters.choice = *choice;
-  const pipelines::Encoded encoded = pipelines::encode<T>(
-      box, parameters, workspace, to + container::record_head_bytes(raw_bytes));
+  std::uint8_t* const payload = to + container::record_head_bytes(raw_bytes);
+  const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, payload);
   if (choice != nullptr) *choice = encoded.choice;
+  if (error != nullptr) *error = squared_error(box, parameters, encoded, payload, workspace);
   return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error, encoded.size,
                                   plan.header, number);
 }
@@ -57,7 +85,7 @@ std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t,
 
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
                 pipelines::Workers& workers, CompressScratch& scratch, Output& output,
-                std::vector<pipelines::Choice>* choices) {
+                std::vector<pipelines::Choice>* choices, std::vector<SquaredError>* errors) {
   std::uint8_t header_bytes[container::kMaxHeaderBytes];
   ByteWriter header_writer(header_bytes);
   container::write_header(plan.header, header_writer);
@@ -86,14 +114,17 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
   Progress progress(execution, array.shape.count() * size_of(array.type));
   scratch.entries.clear();
   if (choices != nullptr) choices->resize(static_cast<std::size_t>(grid.count()));
+  if (errors != nullptr) errors->resize(static_cast<std::size_t>(grid.count()));
   const auto encode = [&](std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
     const Region region = grid.region(number);
-    pipelines::Choice* const choice =
-        choices != nullptr ? &(*choices)[static_cast<std::size_t>(number)] : nullptr;
-    return array.type == Type::f32 ? encode_record<float>(array, strides, plan, scratch.books,
-                                                          region, number, choice, workspace, to)
-                                   : encode_record<double>(array, strides, plan, scratch.books,
-                                                           region, number, choice, workspace, to);
+    const auto at = static_cast<std::size_t>(number);
+    pipelines::Choice* const choice = choices != nullptr ? &(*choices)[at] : nullptr;
+    SquaredError* const error = errors != nullptr ? &(*errors)[at] : nullptr;
+    return array.type == Type::f32
+               ? encode_record<float>(array, strides, plan, scratch.books, region, number, choice,
+                                      error, workspace, to)
+               : encode_record<double>(array, strides, plan, scratch.books, region, number, choice,
+                                       error, workspace, to);
   };
   // The error's place in a record is fixed; the index repeats it.
   const auto note = [&](std::uint64_t number, const std::uint8_t* record, std::size_t size) {

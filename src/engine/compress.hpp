@@ -41,11 +41,18 @@ struct CompressScratch {
   plan::BookPlan books;
 };
 
+// Of a chunk's values, but for those that are special, in bounds.
+struct SquaredError {
+  double sum = 0;
+  std::uint64_t count = 0;
+};
+
 // `choices`, for compressions of an array under several bounds: of each chunk, made by one of them
-// and kept by the next; empty: made anew.
+// and kept by the next; empty: made anew. `errors`: of each chunk, by decoding it.
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
                 pipelines::Workers& workers, CompressScratch& scratch, Output& output,
-                std::vector<pipelines::Choice>* choices = nullptr);
+                std::vector<pipelines::Choice>* choices = nullptr,
+                std::vector<SquaredError>* errors = nullptr);
 
 std::uint64_t worst_case_size(const plan::Plan& plan);
 

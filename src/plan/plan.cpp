@@ -305,10 +305,8 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
 
   // psnr: an even spread of errors over [-e, e] has mean square e^2 / 3. Where this field's
   // errors are larger than that, tighten until the target is met.
-  const double target =
-      width * power_of_ten(-bound.value / 20);  // root mean square error
-                                                // Feedback makes the errors another
-                                                // field: there, no error may exceed the target.
+  const double target = error_of_psnr(width, bound.value);
+  // Feedback makes the errors another field's: there, none may exceed the target.
   if (plan->parameters.pipeline == Pipeline::interp ||
       plan->parameters.pipeline == Pipeline::causal) {
     return set_bound<T>(target, magnitude, plan);
@@ -326,6 +324,8 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
 }
 
 }  // namespace
+
+double error_of_psnr(double width, double psnr_db) { return width * power_of_ten(-psnr_db / 20); }
 
 ValueRange value_range(const ArrayView& array, std::optional<double> fill,
                        pipelines::Workers& workers) {

@@ -25,6 +25,8 @@ struct ValueRange {
   double low;
   double high;
 };
+// The root mean square error that a PSNR allows, given the width of the range.
+double error_of_psnr(double width, double psnr_db);
 ValueRange value_range(const ArrayView& array, std::optional<double> fill,
                        pipelines::Workers& workers);
 
