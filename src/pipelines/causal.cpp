@@ -190,8 +190,13 @@ template <class T>
 class Trainer {
  public:
   Trainer(const T* values, const Wavefront& wavefront, const quantize::Scale<T>& scale, T fill,
-          predict::RobustFit& fit)
-      : values_(values), wavefront_(wavefront), scale_(scale), fill_(fill), fit_(fit) {
+          Workspace& workspace)
+      : values_(values),
+        wavefront_(wavefront),
+        scale_(scale),
+        fill_(fill),
+        target_(workspace.target),
+        fit_(workspace.fit) {
     constexpr double kNoise = 0.7;
     std::uint32_t state = 777;
     for (T& noise : noise_) {
@@ -209,7 +214,7 @@ class Trainer {
     stencil->taps = 1;
     stencil->shift = 0;
     stencil->weights[0] = 1;
-    const predict::RobustFit::Outcome outcome = fit_.fit(4);
+    const predict::RobustFit::Outcome outcome = fit_.fit(4, target_);
     if (!outcome.found) return outcome.base_cost;
     stencil->taps = list.count;
     stencil->shift = outcome.shift;
@@ -415,6 +420,7 @@ class Trainer {
   const Wavefront& wavefront_;
   quantize::Scale<T> scale_;
   T fill_;
+  simd::Target target_;
   predict::RobustFit& fit_;
   std::array<T, 1024> noise_;  // of decoded values, some of it
 };
@@ -441,7 +447,7 @@ Model train_model(const T* values, std::size_t count, int fast, const Wavefront&
   Model model;
   model.fast = fast;
   const std::size_t wanted = std::clamp<std::size_t>(count / 64, 1024, 3072);
-  Trainer<T> trainer(values, wavefront, scale, fill, workspace.fit);
+  Trainer<T> trainer(values, wavefront, scale, fill, workspace);
   const auto& extents = wavefront.extents();
   double bits = 0;
   int main_kind = 0;

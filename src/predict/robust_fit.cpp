@@ -7,11 +7,10 @@
 namespace firn::predict {
 namespace {
 
-using Matrix = std::array<std::array<double, kMaxFitWeights>, kMaxFitWeights>;
 using Vector = std::array<double, kMaxFitWeights>;
 
 // Solves the symmetric positive system in place by L D L^T. False when it is singular.
-bool solve(Matrix& a, Vector& b, int n) {
+bool solve(FitSums& a, Vector& b, int n) {
   for (int j = 0; j < n; ++j) {
     double d = a[j][j];
     for (int k = 0; k < j; ++k) d -= a[j][k] * a[j][k] * a[k][k];
@@ -90,11 +89,12 @@ void RobustFit::reset(std::size_t samples, int weights) {
   weights_ = weights;
   pitch_ = (weights + 3) / 4 * 4;
   count_ = 0;
-  const std::size_t room = (samples + 1) * static_cast<std::size_t>(pitch_);
+  const std::size_t room = samples * static_cast<std::size_t>(pitch_) + kFitSlack;
   std::fill_n(features_.reserve(room), room, 0.0f);
-  targets_.reserve(samples);
-  activities_.reserve(samples);
-  importance_.reserve(samples);
+  for (ScratchArray<float>* each :
+       {&targets_, &activities_, &importance_, &squares_, &residuals_}) {
+    each->reserve(samples);
+  }
 }
 
 void RobustFit::add(float target, float activity) {
@@ -116,45 +116,49 @@ float product(const float* __restrict a, const float* __restrict b, int count) {
 
 }  // namespace
 
-float RobustFit::cost_of(const float* weights) const {
-  double cost = 0;
-  const float* f = features_.data();
+FitSamples RobustFit::samples() const {
+  return {count_, weights_, pitch_, features_.data(), targets_.data()};
+}
+
+void RobustFit::find_residuals(const float* __restrict weights) {
+  const float* __restrict f = features_.data();
+  float* __restrict residuals = residuals_.data();
   for (std::size_t j = 0; j < count_; ++j, f += pitch_) {
-    cost += rough_bits(targets_.data()[j] - product(weights, f, pitch_));
+    residuals[j] = targets_.data()[j] - product(weights, f, pitch_);
   }
+}
+
+float RobustFit::mean_cost() const {
+  double cost = 0;
+  for (std::size_t j = 0; j < count_; ++j) cost += rough_bits(residuals_.data()[j]);
   return static_cast<float>(cost / static_cast<double>(count_));
 }
 
-RobustFit::Outcome RobustFit::fit(int iterations) {
+RobustFit::Outcome RobustFit::fit(int iterations, simd::Target target) {
   Outcome best;
   const int n = weights_;
   if (count_ < static_cast<std::size_t>(2 * n)) return best;
+  const FitKernels& kernels = fit_kernels(target);
   std::array<float, kMaxFitWeights> weights{};
-  best.base_cost = best.cost = cost_of(weights.data());
   float* importance = importance_.data();
-  const float* targets = targets_.data();
+  float* squares = squares_.data();
+  float* residuals = residuals_.data();
   const float* activities = activities_.data();
-  for (std::size_t j = 0; j < count_; ++j) importance[j] = 1 / activities[j];
+  find_residuals(weights.data());
+  best.base_cost = best.cost = mean_cost();
+  const float* f = features_.data();
+  for (std::size_t j = 0; j < count_; ++j, f += pitch_) {
+    importance[j] = 1 / activities[j];
+    squares[j] = product(f, f, pitch_);
+  }
   for (int iteration = 0; iteration < iterations; ++iteration) {
-    Matrix a{};
-    Vector b{};
-    double total = 0;
-    const float* f = features_.data();
-    Vector row{};
-    for (std::size_t j = 0; j < count_; ++j, f += pitch_) {
-      const double w = importance[j];
-      total += w;
-      for (int c = 0; c < n; ++c) row[c] = f[c];
-      const double weighted_target = w * targets[j];
-      for (int r = 0; r < n; ++r) {
-        const double scaled = w * row[r];
-        b[r] += row[r] * weighted_target;
-        double* sums = a[r].data();
-        // In fours, so that it is vectorised; what lies above the diagonal is not used.
-        for (int c = 0; c <= r; c += 4) {
-          for (int k = 0; k < 4; ++k) sums[c + k] += scaled * row[c + k];
-        }
-      }
+    FitSums a{};
+    kernels.accumulate(samples(), importance, a);
+    Vector b = a[static_cast<std::size_t>(n)];
+    double total = 0, energy = 0;
+    for (std::size_t j = 0; j < count_; ++j) {
+      total += importance[j];
+      energy += static_cast<double>(squares[j]) * importance[j];
     }
     double trace = 0;
     for (int r = 0; r < n; ++r) trace += a[r][r];
@@ -166,16 +170,11 @@ RobustFit::Outcome RobustFit::fit(int iterations) {
       weights[g] = static_cast<float>(b[g]);
     }
     // Half what a point missed itself, half what its activity promised, scaled to this fit.
+    find_residuals(weights.data());
     double kappa = 0;
-    f = features_.data();
-    double energy = 0;
-    for (std::size_t j = 0; j < count_; ++j, f += pitch_) {
-      const float square = product(f, f, pitch_);
-      const float residual = targets[j] - product(weights.data(), f, pitch_);
-      const float missed = residual * residual;
-      kappa += std::min(missed / activities[j], 9.0f);
-      energy += static_cast<double>(square) * importance[j];
-      importance[j] = missed;
+    for (std::size_t j = 0; j < count_; ++j) {
+      importance[j] = residuals[j] * residuals[j];
+      kappa += std::min(importance[j] / activities[j], 9.0f);
     }
     kappa = std::max(kappa / static_cast<double>(count_), 1e-6);
     for (std::size_t j = 0; j < count_; ++j) {
@@ -191,8 +190,8 @@ RobustFit::Outcome RobustFit::fit(int iterations) {
       rounded[g] = static_cast<std::int32_t>(std::nearbyint(b[g] * (1 << shift)));
       weights[g] = static_cast<float>(rounded[g]) / static_cast<float>(1 << shift);
     }
-    const float cost = cost_of(weights.data());
-    if (cost < best.cost) {
+    find_residuals(weights.data());
+    if (const float cost = mean_cost(); cost < best.cost) {
       best.found = true;
       best.cost = cost;
       best.shift = shift;

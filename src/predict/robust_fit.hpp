@@ -9,10 +9,10 @@
 #include <span>
 
 #include "base/scratch.hpp"
+#include "base/simd_target.hpp"
+#include "predict/fit_sums.hpp"
 
 namespace firn::predict {
-
-inline constexpr int kMaxFitWeights = 32;
 
 // Samples of a fit, in units of the quantisation step.
 class RobustFit {
@@ -32,10 +32,12 @@ class RobustFit {
     float cost = 0;       // bits a sample, roughly
     float base_cost = 0;  // the same with all weights 0
   };
-  Outcome fit(int iterations);
+  Outcome fit(int iterations, simd::Target target);
 
  private:
-  float cost_of(const float* weights) const;
+  FitSamples samples() const;
+  void find_residuals(const float* weights);
+  float mean_cost() const;  // of the residuals
 
   int weights_ = 0;
   int pitch_ = 0;  // weights_ rounded up to fours; the features between are 0
@@ -44,6 +46,8 @@ class RobustFit {
   ScratchArray<float> targets_;
   ScratchArray<float> activities_;
   ScratchArray<float> importance_;
+  ScratchArray<float> squares_;
+  ScratchArray<float> residuals_;
 };
 
 // A sum of features with weights that are not negative, fitted to follow the size of residuals.
