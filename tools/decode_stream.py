@@ -830,7 +830,7 @@ def decode_interp(payload, chunk):
     require(scale is None or scale.step >= (1 if scale.is_single else 1 << 35),
             f"{payload.what}: the bound is too tight for 32-bit codes")
     packed = payload.number("B")
-    frozen, fineness = packed & 15, packed >> 4
+    frozen, fineness, any_stencil = packed & 15, packed >> 4 & 7, bool(packed & 128)
     require(scale is None or fineness == 0, f"{payload.what}: fineness under a point-wise bound")
     rank = len(chunk.extents)
     require(frozen >> rank == 0, f"{payload.what}: a missing axis is frozen")
@@ -842,10 +842,12 @@ def decode_interp(payload, chunk):
     dtype = chunk.header.dtype
     schedule = []  # of each level from coarse to fine: its classes with their bases
     for level in reversed(range(levels)):
-        schedule.append((level, [(box, odd_axes) + ((odd_axes, False) if scale else
-                                                     read_base(payload, extents, box, odd_axes))
-                                 for box, odd_axes in interpolated_classes(extents, is_frozen,
-                                                                           1 << level)]))
+        grid = StencilGrid(extents, is_frozen, 1 << level)
+        schedule.append((level, grid, [
+            (box, odd_axes) + ((odd_axes, False, None) if scale else
+                               read_base(payload, extents, box, odd_axes,
+                                         grid if any_stencil else None))
+            for box, odd_axes in interpolated_classes(extents, is_frozen, 1 << level)]))
 
     rans = RansReader(payload, quantized.bits())
 
@@ -879,11 +881,13 @@ def decode_interp(payload, chunk):
             steps = codes[roots].reshape(-1).astype(dtype) * step_of(levels)
             values[roots] = numpy.add.accumulate(steps, dtype=dtype).reshape(values[roots].shape)
 
-        for level, classes in schedule:
+        for level, grid, classes in schedule:
             step = step_of(level)
-            for box, odd_axes, along, is_linear in classes:
+            for box, odd_axes, along, is_linear, weights in classes:
                 prediction, contexts = predict(values, codes, box, along, is_linear, step,
                                                chunk.header.bound)
+                if weights:
+                    prediction = grid.correct(values, odd_axes, weights, prediction)
                 read_codes(box, contexts + min(level, 2) * 20)
                 if scale:  # exact points too, whose code is 0
                     values[box] = scale.restore(codes[box], prediction)
@@ -906,15 +910,99 @@ def interpolated_classes(extents, is_frozen, spacing):
                     for cold, odd in zip(is_frozen, is_odd)), odd_axes
 
 
-def read_base(payload, extents, box, odd_axes):
-    """The axes that a class is interpolated along, and whether linearly."""
+def read_base(payload, extents, box, odd_axes, grid):
+    """The axes that a class is interpolated along, whether linearly, and the weights of its
+    stencil if it has one, that of the interpolation first. Without a grid none may have."""
     if math.prod(len(range(*part.indices(extent))) for part, extent in zip(box, extents)) < 512:
-        return odd_axes, False
+        return odd_axes, False, None
     packed = payload.number("B")
     along = [axis for place, axis in enumerate(odd_axes) if packed >> place & 1]
-    require(along and packed < 32 and (packed & 15) >> len(odd_axes) == 0,
+    require(along and packed < 64 and (packed & 15) >> len(odd_axes) == 0,
             f"{payload.what}: base {packed}")
-    return along, bool(packed >> 4)
+    if not packed & 32:
+        return along, bool(packed >> 4), None
+    require(grid is not None and all(grid.is_active[axis] for axis in odd_axes),
+            f"{payload.what}: a stencil for axes {odd_axes}")
+    shift = payload.number("B")
+    weights = [payload.svarint() for _ in grid.pairs(odd_axes)]
+    require(shift <= 20 and all(-1 << 24 <= weight <= 1 << 24 for weight in weights),
+            f"{payload.what}: weights of a stencil")
+    weights.insert(0, (1 << shift) - sum(weights))
+    return along, bool(packed >> 4 & 1), (weights, shift)
+
+
+class StencilGrid:
+    """The points around those of a class that its trained stencil takes, on the grid of a level."""
+
+    MOST_PAIRS = 12
+
+    def __init__(self, extents, is_frozen, spacing):
+        self.is_frozen = is_frozen
+        self.steps = [1 if cold else spacing for cold in is_frozen]
+        self.is_active = [-(-extent // step) >= 8 for extent, step in zip(extents, self.steps)]
+        self.reach = 5 if sum(self.is_active) <= 2 else 3
+
+    def parities(self, odd_axes, offset):
+        """Of the point at that distance from one of a class: 1 along the axes where it is odd."""
+        return tuple(0 if cold else ((axis in odd_axes) + far) % 2
+                     for axis, (cold, far) in enumerate(zip(self.is_frozen, offset)))
+
+    def pairs(self, odd_axes):
+        """One offset of each pair, nearest first."""
+        own = self.parities(odd_axes, (0, 0, 0, 0))
+        most = [(1 if cold else (self.reach + 1) // 2) if active else 0
+                for cold, active in zip(self.is_frozen, self.is_active)]
+        offsets = [tuple(far if other == axis else 0 for other in range(4))
+                   for axis in range(4) if self.is_active[axis]
+                   for far in range(1, self.reach + 1)]
+        offsets += [offset for offset in itertools.product(*(range(-far, far + 1) for far in most))
+                    if offset > (0, 0, 0, 0) and 4 - offset.count(0) > 1]
+
+        def distance(offset):
+            square = sum(far * far * (4 if cold else 1)
+                         for far, cold in zip(offset, self.is_frozen))
+            return (6 if offset.count(0) == 3 else 10) * square, offset
+
+        known = [offset for offset in offsets if self.parities(odd_axes, offset) < own]
+        return sorted(known, key=distance)[: self.MOST_PAIRS]
+
+    def correct(self, values, odd_axes, weights_and_shift, prediction):
+        weights, shift = weights_and_shift
+        number = values.dtype.type
+        scale = number(1) / number(2 << shift)
+        total = prediction * (number(weights[0]) * (number(2) * scale))
+        for weight, offset in zip(weights[1:], self.pairs(odd_axes)):
+            opposite = tuple(-far for far in offset)
+            both = (self.neighbours(values, odd_axes, offset, prediction.shape) +
+                    self.neighbours(values, odd_axes, opposite, prediction.shape))
+            total = total + both * (number(weight) * scale)
+        return total
+
+    def neighbours(self, values, odd_axes, offset, shape):
+        parities = self.parities(odd_axes, offset)
+        points = values[tuple(slice(None) if cold else slice(parity * step, None, 2 * step)
+                              for cold, parity, step in zip(self.is_frozen, parities, self.steps))]
+        for axis in (3, 2, 1, 0):
+            first = offset[axis]
+            if not self.is_frozen[axis]:
+                first = ((axis in odd_axes) + first) // 2
+            points = continued(numpy.moveaxis(points, axis, -1), first, shape[axis])
+            points = numpy.moveaxis(points, -1, axis)
+        return points
+
+
+def continued(lines, first, count):
+    """`count` points of lines from `first` on, which go on in straight lines at both ends."""
+    length = lines.shape[-1]
+    points = [lines[..., place] for place in range(length)]
+    start = points[0] - points[min(1, length - 1)]
+    end = points[-1] - points[max(length - 2, 0)]
+    before, behind = [points[0]], points
+    while len(before) <= max(0, -first):
+        before.append(before[-1] + start)
+    while len(behind) < first + count:
+        behind.append(behind[-1] + end)
+    return numpy.stack((before[:0:-1] + behind)[len(before) - 1 + first:][:count], axis=-1)
 
 
 def predict(values, codes, box, odd_axes, is_linear, step, bound):

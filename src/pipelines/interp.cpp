@@ -11,6 +11,7 @@
 #include "pipelines/point_coder.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "pipelines/refinement.hpp"
+#include "pipelines/stencil_grid.hpp"
 
 namespace firn::pipelines {
 namespace {
@@ -22,6 +23,11 @@ using predict::kActivityContexts;
 constexpr int kLevelSets = 3;
 constexpr std::uint8_t kRootContext = kLevelSets * kActivityContexts;
 constexpr std::uint8_t kExactContext = kRootContext + 1;
+
+// Classes of fewer points are not worth a stencil.
+constexpr std::size_t kMinTrainedPoints = 1024;
+// The bit next to the fineness.
+constexpr unsigned kAnyStencil = 128;
 
 std::uint8_t level_set(std::size_t spacing) {
   return static_cast<std::uint8_t>((spacing == 1 ? 0 : spacing == 2 ? 1 : 2) * kActivityContexts);
@@ -45,13 +51,15 @@ T finite_or_zero(T value) {
 }  // namespace
 
 std::size_t interp_capacity(std::size_t count, std::size_t value_bytes) {
-  return payload_head_capacity(count, count * value_bytes) + 16 +
+  return payload_head_capacity(count, count * value_bytes) + 1024 +
+         count / kMinTrainedPoints * kMaxStencilBytes +
          encode::context_rans_capacity<std::int32_t>(count);
 }
 
 template <class T>
 bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen,
-                   int fineness, Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+                   int fineness, bool trained, Workspace& workspace, std::uint8_t* out,
+                   Encoded* encoded) {
   const std::size_t count = chunk.count();
   PointCoder<T> coder(parameters, parameters.finer, workspace.target);
   if (!coder.usable() || (coder.pointwise() && fineness != 0)) return false;
@@ -68,6 +76,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   segments.clear();
   std::vector<std::uint8_t>& bases = workspace.bases;
   bases.clear();
+  bool any_stencil = false;
   T max_error = 0;
 
   // The coarsest grid: each point predicted by the one before.
@@ -107,14 +116,29 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s != 0; s >>= 1) {
     coder.set_level(fineness, std::countr_zero(s));
     refinement.open_level(s);
+    StencilGrid<T> stencils(geometry, s, workspace);
     for (unsigned i = 1; i < 16; ++i) {
       const unsigned odd = class_order(i);
       const Class<T>& cls = refinement.at(odd);
       if (cls.count == 0) continue;
       Base base;
+      predict::Stencil<T> stencil;
       if (refinement.has_base(cls)) {
         base = refinement.choose_base(odd, values);
         bases.push_back(pack_base(base, odd));
+        StencilWeights weights;
+        if (trained && cls.count >= kMinTrainedPoints && stencils.shape().can_train(odd)) {
+          stencils.complete(refinement, odd);
+          if (stencils.train(odd, refinement, base, values, coder, &weights)) {
+            stencil = stencils.make_stencil(odd, weights);
+            bases.back() |= kStencilFollows;
+            any_stencil = true;
+            std::uint8_t bytes[kMaxStencilBytes];
+            ByteWriter stencil_writer(bytes);
+            write_stencil(weights, stencil_writer);
+            bases.insert(bases.end(), bytes, stencil_writer.here());
+          }
+        }
       }
       const std::size_t length = cls.extents[3];
       std::int32_t* row_codes = codes + done;
@@ -122,6 +146,9 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
                                        std::size_t offset, std::size_t step) {
         refinement.predict_row(odd, base, a, b, c, level_set(s), row_contexts);
+        if (stencil.pairs != 0) {
+          coder.correct(stencil, stencils.row(a, b, c), length, cls.points + cls.row(a, b, c));
+        }
         gather(values + offset, step, length, wanted);
         const std::size_t row = cls.row(a, b, c);
         T* points = cls.points + row;
@@ -148,8 +175,8 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   head.finer = parameters.finer;
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
-  writer.write<std::uint8_t>(
-      static_cast<std::uint8_t>(frozen | static_cast<unsigned>(fineness) << 4));
+  writer.write<std::uint8_t>(static_cast<std::uint8_t>(
+      frozen | static_cast<unsigned>(fineness) << 4 | (any_stencil ? kAnyStencil : 0)));
   writer.write_bytes(bases);
   writer.advance(parameters.trial
                      ? workspace.rans_encoder.estimate(codes, contexts, count, workspace.target)
@@ -167,6 +194,17 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
 }
 
 namespace {
+
+// The base of a class, and its stencil if it has one.
+bool read_base(ByteReader& in, const Geometry& geometry, std::size_t spacing, unsigned odd,
+               bool any_stencil, Base* base, StencilWeights* weights) {
+  const auto packed = in.read<std::uint8_t>();
+  if (!in.ok() || !unpack_base(packed, odd, base)) return false;
+  if ((packed & kStencilFollows) == 0) return true;
+  const StencilShape shape(geometry, spacing);
+  return any_stencil && shape.can_train(odd) &&
+         read_stencil(in, shape.list_pairs(odd).count, weights);
+}
 
 // Joins the last level right where the values belong.
 template <class T>
@@ -222,13 +260,22 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
   }
   const unsigned packed = in.read<std::uint8_t>();
   const unsigned frozen = packed & 15;
-  const int fineness = static_cast<int>(packed >> 4);
+  const int fineness = static_cast<int>(packed >> 4 & 7);
   if (!in.ok() || frozen >> rank != 0 || fineness > kMaxFineness) return false;
   PointCoder<T> coder(parameters, head.finer, workspace.target);
   if (!coder.usable() || (coder.pointwise() && fineness != 0)) return false;
   const Geometry geometry(rank, extents, frozen);
   Refinement<T> refinement(geometry, coder, workspace);
-  const std::span<const std::uint8_t> bases = in.read_bytes(refinement.base_count());
+  // Read once to find what follows, then again class by class.
+  ByteReader bases = in;
+  const bool any_stencil = packed & kAnyStencil;
+  if (!refinement.for_each_base([&](std::size_t s, unsigned odd) {
+        Base base;
+        StencilWeights weights;
+        return read_base(in, geometry, s, odd, any_stencil, &base, &weights);
+      })) {
+    return false;
+  }
   if (!in.ok() || !workspace.rans_decoder.start(in.read_rest(), workspace.target)) return false;
   std::int32_t* codes =
       reinterpret_cast<std::int32_t*>(workspace.residuals.reserve(count / 2 + 64));
@@ -265,16 +312,24 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
     coder.magnitudes(codes, roots, refinement.grid_magnitudes());
   }
 
-  std::size_t next_base = 0;
   for (std::size_t s = std::size_t{1} << geometry.levels >> 1; s >= stop && s != 0; s >>= 1) {
     coder.set_level(fineness, std::countr_zero(s));
     refinement.open_level(s);
+    StencilGrid<T> stencils(geometry, s, workspace);
     for (unsigned i = 1; i < 16; ++i) {
       const unsigned odd = class_order(i);
       const Class<T>& cls = refinement.at(odd);
       if (cls.count == 0) continue;
       Base base;
-      if (refinement.has_base(cls) && !unpack_base(bases[next_base++], odd, &base)) return false;
+      predict::Stencil<T> stencil;
+      if (refinement.has_base(cls)) {
+        StencilWeights weights;
+        read_base(bases, geometry, s, odd, any_stencil, &base, &weights);
+        if (weights.pairs != 0) {
+          stencils.complete(refinement, odd);
+          stencil = stencils.make_stencil(odd, weights);
+        }
+      }
       const std::size_t length = cls.extents[3];
       // Points are decoded some rows at a time, whole groups of the coder, to stay in the caches.
       constexpr std::size_t kBatch = 2048;
@@ -290,6 +345,9 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
                                        std::size_t offset, std::size_t step) {
         std::uint8_t* const row_contexts = contexts + (predicted - restored);
         refinement.predict_row(odd, base, a, b, c, level_set(s), row_contexts);
+        if (stencil.pairs != 0) {
+          coder.correct(stencil, stencils.row(a, b, c), length, cls.points + cls.row(a, b, c));
+        }
         if (any_exact) {
           T* points = cls.points + cls.row(a, b, c);
           for (std::size_t k = 0; k < length; ++k) {
@@ -393,16 +451,17 @@ std::string describe_interp(std::span<const std::uint8_t> payload, int rank) {
   for (int k = 0; k < rank; ++k) {
     if (packed >> k & 1) text += ", axis " + std::to_string(k) + " left out";
   }
-  if (packed >> 4 != 0) text += ", finer coarse levels";
+  if ((packed >> 4 & 7) != 0) text += ", finer coarse levels";
+  if (packed & kAnyStencil) text += ", trained stencils";
   return text + head.text;
 }
 
-#define FIRN_INSTANTIATE(T)                                                                      \
-  template bool encode_interp(const Box<const T>&, const Parameters&, unsigned, int, Workspace&, \
-                              std::uint8_t*, Encoded*);                                          \
-  template bool preview_interp(std::span<const std::uint8_t>, const Parameters&, int,            \
-                               const Extents&, std::size_t, const Box<T>&, Workspace&);          \
-  template bool decode_interp(std::span<const std::uint8_t>, const Parameters&, const Box<T>&,   \
+#define FIRN_INSTANTIATE(T)                                                                    \
+  template bool encode_interp(const Box<const T>&, const Parameters&, unsigned, int, bool,     \
+                              Workspace&, std::uint8_t*, Encoded*);                            \
+  template bool preview_interp(std::span<const std::uint8_t>, const Parameters&, int,          \
+                               const Extents&, std::size_t, const Box<T>&, Workspace&);        \
+  template bool decode_interp(std::span<const std::uint8_t>, const Parameters&, const Box<T>&, \
                               Workspace&);
 FIRN_INSTANTIATE(float)
 FIRN_INSTANTIATE(double)

@@ -17,7 +17,8 @@ inline constexpr int cheap_fineness(int axes) { return axes <= 1 ? 0 : axes == 2
 // better stored losslessly.
 template <class T>
 bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsigned frozen,
-                   int fineness, Workspace& workspace, std::uint8_t* out, Encoded* encoded);
+                   int fineness, bool trained, Workspace& workspace, std::uint8_t* out,
+                   Encoded* encoded);
 // Every factor-th value along each axis, from the beginning of the payload alone. `factor` is a
 // power of two, `extents` are the chunk's, `out` has a factor-th of them, rounded up.
 template <class T>

@@ -102,8 +102,8 @@ bool encode_with(const Candidate& candidate, const Box<const T>& chunk, const Pa
     case Pipeline::contexts:
       return encode_contexts(chunk, parameters, workspace, out, encoded);
     case Pipeline::interp:
-      return encode_interp(chunk, parameters, candidate.frozen, candidate.fineness, workspace, out,
-                           encoded);
+      return encode_interp(chunk, parameters, candidate.frozen, candidate.fineness,
+                           candidate.trained, workspace, out, encoded);
     case Pipeline::causal:
       return !parameters.pointwise && encode_causal(chunk, parameters, workspace, out, encoded);
     case Pipeline::fre:
@@ -293,6 +293,41 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
   return least;
 }
 
+// Trains the stencils of the best of ranked candidates that interpolates, unless it is too far
+// behind for that to help; what is gained may move it up. Returns the size of the best as before.
+template <class T>
+std::size_t try_trained(std::span<Candidate> ranked, std::size_t least, const Box<const T>& part,
+                        const Parameters& parameters, const Judge& judge, Workspace& workspace,
+                        std::uint8_t* out) {
+  constexpr double kFarBehind = 1.15;
+  const auto plain = std::find_if(ranked.begin(), ranked.end(), [](const Candidate& each) {
+    return each.pipeline == Pipeline::interp;
+  });
+  if (plain == ranked.end() || !(plain->score < kFarBehind * ranked[0].score)) return least;
+  Candidate trained = *plain;
+  trained.trained = true;
+  trained.finer = 0;
+  Encoded trial;
+  if (!encode_with(trained, part, parameters, workspace, out, &trial)) return least;
+  trained.score = judge(trial);
+  trained.finer = judge.finer(trial);
+  if (trained.score >= plain->score) return least;
+  *plain = trained;
+  const auto place = std::find_if(
+      ranked.begin(), plain, [&](const Candidate& each) { return trained.score < each.score; });
+  std::rotate(place, plain, plain + 1);
+  if (place != ranked.begin()) return least;
+  const auto other = std::find_if(ranked.begin(), ranked.end(), [](const Candidate& each) {
+    return each.pipeline != Pipeline::interp;
+  });
+  if (other != ranked.end() && other->score < 2 * trained.score) {
+    workspace.runner_up = {
+        static_cast<std::uint8_t>(other->pipeline),
+        static_cast<std::uint8_t>((other->score - trained.score) * 100 / trained.score)};
+  }
+  return trial.size;
+}
+
 // Differences, interpolation or trained prediction, whichever a trial on part of the chunk favours;
 // a thorough search, or one whose trial says little, encodes the chunk with those that are close.
 template <class T>
@@ -346,9 +381,12 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   Parameters for_trial = parameters;
   for_trial.trial = true;
   Judge judge(parameters, chunk.count());
+  const bool may_train = parameters.thorough && !parameters.pointwise;
   if (options.trial) {
     const auto candidates = std::span(list.data(), count);
-    if (rank_candidates(candidates, chunk, for_trial, judge, workspace, out) == 0) return false;
+    const std::size_t least = rank_candidates(candidates, chunk, for_trial, judge, workspace, out);
+    if (least == 0) return false;
+    if (may_train) try_trained(candidates, least, chunk, for_trial, judge, workspace, out);
     const bool done = encode_with(list[0], chunk, for_trial, workspace, out, encoded);
     encoded->choice = {list[0], encoded->choice.orders, std::exchange(workspace.runner_up, {})};
     return done;
@@ -358,6 +396,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   // A trial of a few kilobytes is not trusted much: those that are not far behind are ranked again
   // by a larger part.
   const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
+  if (may_train && !weak) {
+    trial =
+        try_trained(std::span(list.data(), count), trial, part, for_trial, judge, workspace, out);
+  }
   const auto far_behind = [&](const Candidate& candidate, double share) {
     return candidate.score > list[0].score + share * static_cast<double>(trial) + (weak ? 96 : 0);
   };
@@ -365,9 +407,15 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   if (weak) {
     std::array<Candidate, kMaxCandidates> close{};
     close[kept++] = plain;
+    bool trained = false;
     for (std::size_t i = 0; i < count; ++i) {
       Candidate candidate = list[i];
       candidate.finer = 0;
+      // Of those that interpolate the best, trained.
+      if (may_train && candidate.pipeline == Pipeline::interp) {
+        if (std::exchange(trained, true)) continue;
+        candidate.trained = true;
+      }
       if (!candidate.same_way(plain) && !far_behind(list[i], 0.4)) close[kept++] = candidate;
     }
     constexpr std::size_t kEnough = 65536;
@@ -425,10 +473,11 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
   const std::size_t raw_bytes = chunk.count() * sizeof(T);
   if (encode_constant(chunk, out, &encoded)) return encoded;
   if (parameters.bound_abs > 0) {
-    const bool done = parameters.pipeline == Pipeline::automatic
-                          ? encode_best(chunk, parameters, workspace, out, &encoded)
-                          : encode_with({parameters.pipeline, 0, 0, parameters.finer}, chunk,
-                                        parameters, workspace, out, &encoded);
+    const bool done =
+        parameters.pipeline == Pipeline::automatic
+            ? encode_best(chunk, parameters, workspace, out, &encoded)
+            : encode_with({parameters.pipeline, 0, 0, parameters.finer, parameters.thorough}, chunk,
+                          parameters, workspace, out, &encoded);
     if (done && encoded.size < raw_bytes) return encoded;
   }
   if (parameters.pipeline != Pipeline::raw &&

@@ -17,18 +17,20 @@ namespace firn::pipelines {
 
 inline constexpr std::uint32_t kNoBook = ~std::uint32_t{0};
 
-// A way to encode a chunk: a pipeline; for `interp`, its frozen axes and how much finer its coarse
-// levels are; and by how much the step is smaller than it might be.
+// A way to encode a chunk: a pipeline; for `interp`, its frozen axes, how much finer its coarse
+// levels are, and whether its stencils are trained; and by how much the step is smaller than it
+// might be.
 struct Candidate {
   Pipeline pipeline = Pipeline::automatic;
   unsigned frozen = 0;
   int fineness = 0;
   std::uint8_t finer = 0;
+  bool trained = false;
   double score = 0;  // what it counted for in a trial
 
   bool same_way(const Candidate& other) const {
     return pipeline == other.pipeline && frozen == other.frozen && fineness == other.fineness &&
-           finer == other.finer;
+           trained == other.trained && finer == other.finer;
   }
 };
 

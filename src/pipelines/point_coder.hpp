@@ -63,6 +63,12 @@ class PointCoder {
                        predictions, contexts);
     }
   }
+  void correct(const predict::Stencil<T>& stencil, const T* cells, std::size_t length,
+               T* predictions) const {
+    kernels_.correct(stencil, cells, length, predictions);
+  }
+  T inverse_step() const { return scale_.inverse_step; }
+  T fill() const { return fill_; }
   void base_costs(const predict::Direction<T>* directions, int count, const T* values,
                   std::size_t length, std::uint32_t* costs) const {
     kernels_.base_costs(directions, count, values, length, scale_.inverse_step, costs);

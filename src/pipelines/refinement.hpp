@@ -50,7 +50,9 @@ struct Base {
 // Classes of fewer points have no choice of base.
 inline constexpr std::size_t kMinBasePoints = 512;
 
-// A base in a byte: bits 0 to 3: axes, of the odd ones, slowest first; bit 4: linear.
+// A base in a byte: bits 0 to 3: axes, of the odd ones, slowest first; bit 4: linear. Bit 5 says
+// that a stencil follows.
+inline constexpr std::uint8_t kStencilFollows = 32;
 inline std::uint8_t pack_base(const Base& base, unsigned odd) {
   unsigned packed = base.linear ? 16 : 0;
   int place = 0;
@@ -66,7 +68,12 @@ inline bool unpack_base(std::uint8_t packed, unsigned odd, Base* base) {
   for (unsigned k = 0; k < kMaxRank; ++k) {
     if (odd >> k & 1) base->axes |= (static_cast<unsigned>(packed) >> place++ & 1) << k;
   }
-  return base->axes != 0 && packed < 32 && (packed & 15) >> place == 0;
+  return base->axes != 0 && packed < 64 && (packed & 15) >> place == 0;
+}
+
+// Classes in the order in which they are coded: the fastest axis counts lowest. Its own inverse.
+constexpr unsigned class_order(unsigned i) {
+  return (i & 1) << 3 | (i >> 1 & 1) << 2 | (i >> 2 & 1) << 1 | i >> 3;
 }
 
 // One parity class of a level: points that lie at odd multiples of the spacing s along the axes in
@@ -141,21 +148,23 @@ class Refinement {
   bool has_base(const Class<T>& cls) const {
     return !coder_.pointwise() && cls.count >= kMinBasePoints;
   }
-  // How many classes have a choice of base.
-  std::size_t base_count() const {
-    std::size_t bases = 0;
+  // visit(spacing, odd) for each class that has a base, in the order of coding, as long as it
+  // returns true.
+  template <class Visit>
+  bool for_each_base(Visit visit) const {
     for (std::size_t s = std::size_t{1} << geometry_.levels >> 1; s != 0; s >>= 1) {
-      for (unsigned odd = 1; odd < 16; ++odd) {
+      for (unsigned i = 1; i < 16; ++i) {
+        const unsigned odd = class_order(i);
         std::size_t count = 1;
         for (std::size_t k = 0; k < kMaxRank; ++k) {
           const std::size_t total = geometry_.on_grid(k, s);
           const std::size_t even = geometry_.on_grid(k, 2 * s);
           count *= odd >> k & 1 ? total - even : even;
         }
-        bases += !coder_.pointwise() && count >= kMinBasePoints;
+        if (!coder_.pointwise() && count >= kMinBasePoints && !visit(s, odd)) return false;
       }
     }
-    return bases;
+    return true;
   }
 
   // visit(row number, chunk offset of its first point, distance in the chunk between its points).
@@ -366,10 +375,5 @@ class Refinement {
   std::size_t spacing_ = 0;
   std::array<Class<T>, 16> classes_{};
 };
-
-// Classes in the order in which they are coded: the fastest axis counts lowest.
-constexpr unsigned class_order(unsigned i) {
-  return (i & 1) << 3 | (i >> 1 & 1) << 2 | (i >> 2 & 1) << 1 | i >> 3;
-}
 
 }  // namespace firn::pipelines

@@ -42,6 +42,17 @@ inline constexpr int kActivityContexts = 20;
 // row's end may be read, and written with anything.
 inline constexpr std::size_t kRowSlack = 64;
 
+// Pairs of known points opposite each other, and what the mean of a pair counts for beside the
+// interpolated prediction. Offsets are from the cell of the point to predict.
+inline constexpr int kMaxStencilPairs = 12;
+template <class T>
+struct Stencil {
+  int pairs = 0;
+  T own = 1;  // weight of the interpolated prediction
+  std::array<std::array<std::ptrdiff_t, 2>, kMaxStencilPairs> offset{};
+  std::array<T, kMaxStencilPairs> weight{};  // of the sum of two
+};
+
 template <class T>
 struct InterpolationKernels {
   // Predictions and contexts (first_context and up, kActivityContexts of them) of `count` points.
@@ -53,6 +64,8 @@ struct InterpolationKernels {
   void (*predict_pointwise)(const Direction<T>* directions, int direction_count, bool linear,
                             std::size_t count, T inverse_step, std::uint8_t first_context,
                             T* predictions, std::uint8_t* contexts);
+  // predictions = own * predictions + sums of pairs * weights, pair after pair
+  void (*correct)(const Stencil<T>& stencil, const T* cells, std::size_t count, T* predictions);
   // values -> codes and their magnitudes; `points` holds the predictions and becomes what the
   // decoder will have. False when some value is the fill value or cannot be held below the bound:
   // see quantize_point.

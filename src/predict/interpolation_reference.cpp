@@ -102,6 +102,19 @@ void predict(const Direction<T>* directions, int direction_count, bool use_linea
   }
 }
 
+template <class T>
+void correct(const Stencil<T>& stencil, const T* cells, std::size_t count, T* predictions) {
+  for (std::size_t i = 0; i < count; ++i) {
+    T sum = predictions[i] * stencil.own;
+    for (int g = 0; g < stencil.pairs; ++g) {
+      const T* const from = cells + i;
+      const T both = from[stencil.offset[g][0]] + from[stencil.offset[g][1]];
+      sum = sum + both * stencil.weight[g];
+    }
+    predictions[i] = sum;
+  }
+}
+
 void magnitudes(const std::int32_t* codes, std::size_t count, std::uint8_t* out) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t bits = static_cast<std::uint32_t>(codes[i]);
@@ -162,8 +175,9 @@ void base_costs(const Direction<T>* directions, int direction_count, const T* va
 
 template <class T>
 const InterpolationKernels<T>& interpolation_kernels() {
-  static constexpr InterpolationKernels<T> table{
-      predict<false, T>, predict<true, T>, quantize<T>, restore<T>, magnitudes, base_costs<T>};
+  static constexpr InterpolationKernels<T> table{predict<false, T>, predict<true, T>, correct<T>,
+                                                 quantize<T>,       restore<T>,       magnitudes,
+                                                 base_costs<T>};
   return table;
 }
 template const InterpolationKernels<float>& interpolation_kernels();

@@ -118,6 +118,31 @@ void predict(const Direction<T>* directions, int direction_count, bool linear, s
   }
 }
 
+// Four vectors at a time, so that weights and offsets are fetched once for all of them.
+template <class T>
+void correct(const Stencil<T>& stencil, const T* cells, size_t count, T* HWY_RESTRICT predictions) {
+  const hn::CappedTag<T, kRowSlack / 4> d;
+  constexpr size_t kVectors = 4;
+  const size_t lanes = hn::Lanes(d);
+  const auto own = hn::Set(d, stencil.own);
+  for (size_t i = 0; i < count; i += kVectors * lanes) {
+    hn::Vec<decltype(d)> sum[kVectors];
+    for (size_t k = 0; k < kVectors; ++k) {
+      sum[k] = hn::Mul(hn::LoadU(d, predictions + i + k * lanes), own);
+    }
+    for (int g = 0; g < stencil.pairs; ++g) {
+      const T* one = cells + i + stencil.offset[g][0];
+      const T* other = cells + i + stencil.offset[g][1];
+      const auto weight = hn::Set(d, stencil.weight[g]);
+      for (size_t k = 0; k < kVectors; ++k) {
+        const auto both = hn::Add(hn::LoadU(d, one + k * lanes), hn::LoadU(d, other + k * lanes));
+        sum[k] = hn::Add(sum[k], hn::Mul(both, weight));
+      }
+    }
+    for (size_t k = 0; k < kVectors; ++k) hn::StoreU(sum[k], d, predictions + i + k * lanes);
+  }
+}
+
 // nearest_even of a clamped number, as 32-bit integers and as T.
 template <class D, class V = hn::Vec<D>, class DI = hn::Rebind<int32_t, D>>
 HWY_INLINE V round_vector(D d, V scaled, hn::Vec<DI>& code) {
@@ -301,8 +326,9 @@ void base_costs(const Direction<T>* directions, int direction_count, const T* va
 
 template <class T>
 const InterpolationKernels<T>& table() {
-  static constexpr InterpolationKernels<T> kernels{
-      predict<false, T>, predict<true, T>, quantize<T>, restore<T>, magnitudes, base_costs<T>};
+  static constexpr InterpolationKernels<T> kernels{predict<false, T>, predict<true, T>, correct<T>,
+                                                   quantize<T>,       restore<T>,       magnitudes,
+                                                   base_costs<T>};
   return kernels;
 }
 

@@ -125,6 +125,37 @@ TYPED_TEST(ForgedPayloads, OfDamagedBytes) {
   EXPECT_GT(refused, 100u);
 }
 
+// Trained stencils, which only larger chunks have: their weights are near the front.
+TYPED_TEST(ForgedPayloads, OfDamagedStencils) {
+  test::Random random(33);
+  std::size_t decoded = 0, refused = 0;
+  for (const Shape& shape : {Shape{5000}, Shape{60, 80}, Shape{20, 21, 22}}) {
+    const auto values = make_field<TypeParam>(shape, Kind::noisy, 3);
+    Options options;
+    options.preset = Preset::small;
+    options.pipeline = Pipeline::interp;
+    options.bound = Bound::abs(0x1p-10);
+    const auto sound = test::compressed(values, shape, options);
+    const auto chunks = inspect_chunks(sound);
+    ASSERT_TRUE(chunks.ok());
+    ASSERT_NE(chunks->at(0).detail.find("trained"), std::string::npos);
+    const test::SoleChunk chunk = test::sole_chunk_of(sound);
+    for (int trial = 0; trial < 400; ++trial) {
+      auto payload = chunk.payload;
+      for (std::uint64_t i = 0; i <= random.below(3); ++i) {
+        std::uint8_t& byte = payload[random.below(std::min<std::size_t>(payload.size(), 200))];
+        byte = trial % 3 == 0 ? static_cast<std::uint8_t>(random.next())
+                              : static_cast<std::uint8_t>(byte ^ 1u << random.below(8));
+      }
+      const bool ok = decode_guarded<TypeParam>(
+          test::forged_stream(chunk.header, chunk.pipeline, payload), shape);
+      ++(ok ? decoded : refused);
+    }
+  }
+  EXPECT_GT(decoded, 5u) << "the damage never reaches the depths";
+  EXPECT_GT(refused, 20u);
+}
+
 // The same payload under another header: another shape, bound, margin or type.
 TYPED_TEST(ForgedPayloads, UnderAnotherHeader) {
   for (const Pipeline pipeline : test::chosen_pipelines()) {

@@ -233,6 +233,17 @@ class FormatTest(unittest.TestCase):
                               preset=preset):
                 self.check(make((30, 40), dtype), *bound, "--preset", preset)
 
+    def test_trained_stencils_decode_the_same_bits(self):
+        # Chunks with enough points for stencils; with "auto" also axes that are left out.
+        shapes = [(5000,), (60, 80), (8, 1000), (20, 22, 24), (12, 13, 14, 15)]
+        for index, (dims, make) in enumerate(itertools.product(shapes, (noisy, specials, land))):
+            dtype = TYPES[(index + index // len(shapes)) % 2]
+            for name in ("interp", "auto"):
+                with self.subTest(dims=dims, field=make.__name__, type=dtype.__name__,
+                                  pipeline=name):
+                    self.check(make(dims, dtype), "--abs", 0.01, "--fill", FILL, "--preset",
+                               "small", "--pipeline", name)
+
     def test_masks_decode_the_same_bits(self):
         # Maps of exact points that repeat after a slice (lag 600), a row (lag 100), two short
         # rows (lag 64 or more), or not at all.

@@ -98,6 +98,22 @@ inline std::vector<GoldenCase> golden_cases() {
                     0,
                     golden_options(named.pipeline, coarse, {3, 6, 7, 5})});
   }
+  // Enough points for stencils to be trained.
+  list.push_back({"interp_trained_2d_f32",
+                  Type::f32,
+                  {90, 100},
+                  Kind::noisy,
+                  20,
+                  golden_options(P::interp, tight)});
+  list.push_back({"interp_trained_3d_f64",
+                  Type::f64,
+                  {22, 23, 24},
+                  Kind::noisy,
+                  20,
+                  golden_options(P::interp, tight)});
+  for (GoldenCase* trained : {&list.end()[-2], &list.end()[-1]}) {
+    trained->options.preset = Preset::small;
+  }
   for (const Named& named : {Named{P::lorenzo, "lorenzo"}, Named{P::blockpack, "blockpack"},
                              Named{P::contexts, "contexts"}, Named{P::interp, "interp"},
                              Named{P::fre, "fre"}, Named{P::fre_round, "fre_round"}}) {

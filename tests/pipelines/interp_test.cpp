@@ -34,7 +34,7 @@ TYPED_TEST(Interp, KeepsTheBoundWithAnyAxesFrozen) {
         Workspace workspace(0, target);
         std::vector<std::uint8_t> payload(interp_capacity(values.size(), sizeof(T)));
         Encoded encoded;
-        if (!encode_interp(chunk, parameters, frozen, fineness, workspace, payload.data(),
+        if (!encode_interp(chunk, parameters, frozen, fineness, false, workspace, payload.data(),
                            &encoded)) {
           EXPECT_LT(values.size(), 100u) << "only tiny chunks are mostly specials";
           continue;
@@ -57,11 +57,60 @@ TYPED_TEST(Interp, KeepsTheBoundWithAnyAxesFrozen) {
   }
 }
 
+// The same with stencils trained, of chunks with enough points for that.
+TYPED_TEST(Interp, KeepsTheBoundWithTrainedStencils) {
+  using T = TypeParam;
+  int with_stencils = 0;
+  for (const Shape& shape : {Shape{9000}, Shape{70, 91}, Shape{8, 3000}, Shape{30, 31, 32},
+                             Shape{64, 5, 33}, Shape{12, 13, 14, 15}}) {
+    auto values = test::make_field<T>(shape, test::Kind::noisy);
+    test::sprinkle_specials(values, 3, 50);
+    const auto strides = contiguous_strides(shape);
+    const Box<const T> chunk(values.data(), strides, Region{{}, shape});
+    Parameters parameters;
+    parameters.bound_abs = 0x1p-6;
+    parameters.margin = 10;
+    for (unsigned frozen = 0; frozen + 1 < (1u << shape.rank); ++frozen) {
+      std::vector<std::uint8_t> first;
+      for (const simd::Target target : simd::available_targets()) {
+        Workspace workspace(0, target);
+        std::vector<std::uint8_t> payload(interp_capacity(values.size(), sizeof(T)));
+        Encoded encoded;
+        ASSERT_TRUE(
+            encode_interp(chunk, parameters, frozen, 3, true, workspace, payload.data(), &encoded));
+        payload.resize(encoded.size);
+        if (first.empty()) {
+          first = payload;
+          with_stencils +=
+              describe_interp(payload, shape.rank).find("trained") != std::string::npos;
+        }
+        EXPECT_EQ(payload, first) << simd::name_of(target);
+        std::vector<T> decoded(values.size());
+        ASSERT_TRUE(decode_interp(std::span<const std::uint8_t>(payload), parameters,
+                                  Box<T>(decoded.data(), strides, Region{{}, shape}), workspace));
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          if (std::isfinite(values[i])) {
+            ASSERT_LE(std::fabs(decoded[i] - values[i]), T(0x1p-6)) << i;
+          } else {
+            ASSERT_EQ(test::bits_of(decoded[i]), test::bits_of(values[i])) << i;
+          }
+        }
+        for (std::size_t cut = 1; cut < 100; cut += 7) {
+          const auto part = std::span<const std::uint8_t>(payload).first(payload.size() - cut);
+          EXPECT_FALSE(decode_interp(
+              part, parameters, Box<T>(decoded.data(), strides, Region{{}, shape}), workspace));
+        }
+      }
+    }
+  }
+  EXPECT_GT(with_stencils, 10);
+}
+
 // Every factor-th value, exact ones among them, is what decoding everything gives there; and the
 // beginning of the payload is enough.
 TYPED_TEST(Interp, PreviewsFromTheBeginningOfAPayload) {
   using T = TypeParam;
-  for (const Shape& shape : {Shape{3000}, Shape{50, 70}, Shape{21, 22, 30}, Shape{3, 4, 9, 21}}) {
+  for (const Shape& shape : {Shape{3000}, Shape{150, 170}, Shape{21, 22, 30}, Shape{3, 4, 9, 21}}) {
     auto values = test::make_field<T>(shape, test::Kind::noisy);
     test::sprinkle_specials(values, 3, 7);
     const auto strides = contiguous_strides(shape);
@@ -73,7 +122,8 @@ TYPED_TEST(Interp, PreviewsFromTheBeginningOfAPayload) {
     for (const unsigned frozen : {0u, 1u}) {
       std::vector<std::uint8_t> payload(interp_capacity(values.size(), sizeof(T)));
       Encoded encoded;
-      ASSERT_TRUE(encode_interp(chunk, parameters, frozen, 1, workspace, payload.data(), &encoded));
+      ASSERT_TRUE(encode_interp(chunk, parameters, frozen, 1, frozen == 0, workspace,
+                                payload.data(), &encoded));
       payload.resize(encoded.size);
       std::vector<T> decoded(values.size());
       ASSERT_TRUE(decode_interp(std::span<const std::uint8_t>(payload), parameters,

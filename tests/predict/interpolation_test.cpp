@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -59,6 +60,42 @@ TYPED_TEST(Interpolation, CostsOfBasesAreTheReferencesOnEveryTarget) {
       for (const simd::Target target : simd::available_targets()) {
         EXPECT_EQ(costs_of(target), expected)
             << count << ' ' << directions << ' ' << simd::name_of(target);
+      }
+    }
+  }
+}
+
+TYPED_TEST(Interpolation, CorrectionsAreTheReferencesOnEveryTarget) {
+  using T = TypeParam;
+  std::mt19937 random(5);
+  std::normal_distribution<double> noise;
+  for (const std::size_t count : {1, 3, 8, 17, 64, 127, 1000}) {
+    std::vector<T> cells(3 * (count + kRowSlack));
+    for (T& cell : cells) cell = static_cast<T>(noise(random));
+    cells[count] = std::numeric_limits<T>::quiet_NaN();
+    cells[count + 9] = std::numeric_limits<T>::max();
+    for (int pairs = 0; pairs <= kMaxStencilPairs; ++pairs) {
+      Stencil<T> stencil;
+      stencil.pairs = pairs;
+      stencil.own = static_cast<T>(noise(random));
+      for (int g = 0; g < pairs; ++g) {
+        const auto place = static_cast<std::size_t>(g);
+        stencil.offset[place] = {g % 7 - 3, 2 * static_cast<std::ptrdiff_t>(kRowSlack) - g};
+        stencil.weight[place] = static_cast<T>(noise(random));
+      }
+      const auto corrected = [&](simd::Target target) {
+        std::vector<T> points(cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(count));
+        points.resize(count + kRowSlack);
+        interpolation_kernels<T>(target).correct(stencil, cells.data() + 3, count, points.data());
+        points.resize(count);
+        std::vector<std::uint8_t> bytes(count * sizeof(T));
+        std::memcpy(bytes.data(), points.data(), bytes.size());
+        return bytes;
+      };
+      const auto expected = corrected(simd::Target::reference);
+      for (const simd::Target target : simd::available_targets()) {
+        EXPECT_EQ(corrected(target), expected)
+            << count << ' ' << pairs << ' ' << simd::name_of(target);
       }
     }
   }
