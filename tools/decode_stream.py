@@ -1360,7 +1360,11 @@ FAMILY = [  # quarters of the exponent, and the rates
         "636"),
 ]
 MEMBERS = [None] + [(quarters, int(rate)) for quarters, rates in FAMILY for rate in rates.split()]
-STORED_TABLE, UNUSED_CONTEXT = 126, 127
+# The first and the last member of each shape; the last has this level.
+SHAPES = [(min(shape), max(shape)) for quarters, _ in FAMILY
+          for shape in [[i for i, member in enumerate(MEMBERS) if member and member[0] == quarters]]]
+TOP_LEVEL = 26
+UNUSED_CONTEXT, SHIFT, OTHER_SHAPE, STORED_TABLE = range(4)
 
 
 def token_class(size):
@@ -1423,48 +1427,80 @@ def family_distribution(number):
     return frequency
 
 
-def read_distribution(payload):
-    """The frequencies by token of a stored table."""
-    head = payload.number("B")
-    last, is_symmetric = head & 127, head >> 7
-    require(last <= 31, f"{payload.what}: last token {last} of a stored table")
-    waiting = []  # the bits left of the byte that was last read
+class BitString:
+    """Numbers of any width from the bytes of a reader, least significant bits first."""
 
-    def bit():
-        if not waiting:
-            byte = payload.number("B")
-            waiting.extend(byte >> place & 1 for place in reversed(range(8)))
-        return waiting.pop()
+    def __init__(self, payload):
+        self.payload, self.what = payload, payload.what
+        self.waiting = []  # the bits left of the byte that was last read, the next one last
 
-    def change():
-        ones = 0
-        while bit():
-            ones += 1
-        return -(ones + 1) if bit() else ones
+    def number(self, width):
+        value = 0
+        for place in range(width):
+            if not self.waiting:
+                byte = self.payload.number("B")
+                self.waiting = [byte >> bit & 1 for bit in reversed(range(8))]
+            value |= self.waiting.pop() << place
+        return value
 
-    def read_weight(code):
-        require(0 <= code <= 48, f"{payload.what}: code {code} in a stored table")
-        return code if code < 4 else 4 + code % 4 << code // 4 - 1
+    def unary(self, bit, most):
+        """How often the bit comes before the other one."""
+        count = 0
+        while self.number(1) == bit:
+            count += 1
+            require(count <= most, f"{self.what}: a number in unary is too large")
+        return count
 
+    def finish(self):
+        require(not any(self.waiting), f"{self.what}: bits that pad a byte are not 0")
+
+
+def read_distribution(bits, member):
+    """The frequencies by token of a stored table, told from the family's member of this number."""
+    last, is_symmetric, low_bits = bits.number(5), bits.number(1), bits.number(2)
+    of_member = family_distribution(member)
     weights = dict.fromkeys(TOKENS, 0)
-    weights[ESCAPE] = read_weight(8 + change())
-    require(weights[ESCAPE] > 0, f"{payload.what}: a stored table without the escape")
-    code = 36 + change()
-    weights[0] = read_weight(code)
+
+    def code_of_weight(weight):
+        if weight < 8:
+            return weight
+        length = weight.bit_length()
+        code = min(4 * (length - 2) + (weight >> length - 3 & 3), 48)
+        above = weight_of_code(code + 1) - weight
+        return code + 1 if code < 48 and weight - weight_of_code(code) > above else code
+
+    def read_weight(token, excess):
+        """The token's weight, and by how much its code exceeds the member's, or the excess given."""
+        usual = code_of_weight(of_member[token])
+        folded = bits.unary(1, 96) << low_bits
+        folded |= bits.number(low_bits)
+        change = -(folded + 1) // 2 if folded % 2 else folded // 2
+        code = min(max(usual + excess, 0), 48) + change
+        require(0 <= code <= 48, f"{bits.what}: code {code} in a stored table")
+        weights[token] = weight_of_code(code)
+        return code - usual if code > 0 else excess
+
+    read_weight(ESCAPE, 0)
+    require(weights[ESCAPE] > 0, f"{bits.what}: a stored table without the escape")
+    positive = negative = read_weight(0, 0)
     for size in range(1, last + 1):
-        code += change()
-        weights[size] = read_weight(code)
-        code += 0 if is_symmetric else change()
-        weights[-size] = read_weight(code)
-    require(not any(waiting), f"{payload.what}: bits after a stored table are not 0")
+        positive = read_weight(size, positive)
+        if is_symmetric:
+            weights[-size] = weights[size]
+        else:
+            negative = read_weight(-size, negative)
 
     total = sum(weights.values())
     frequency = {token: max(1, weight * 4096 // total) if weight else 0
                  for token, weight in weights.items()}
     largest = max(TOKENS, key=lambda token: frequency[token])  # the first among equals
     frequency[largest] += 4096 - sum(frequency.values())
-    require(1 <= frequency[largest] <= 4095, f"{payload.what}: frequencies of a stored table")
+    require(1 <= frequency[largest] <= 4095, f"{bits.what}: frequencies of a stored table")
     return frequency
+
+
+def weight_of_code(code):
+    return code if code < 4 else 4 + code % 4 << code // 4 - 1
 
 
 class RansReader:
@@ -1478,26 +1514,54 @@ class RansReader:
         context_count = payload.number("B")
         require(context_count <= 64, f"{self.what}: {context_count} contexts")
         # Of each context: its shift, and of each token, in the order of slots, start and frequency.
-        self.contexts = [self.read_context(payload) for _ in range(context_count)]
-        self.states = [payload.number("I") for _ in range(self.lanes)]
-        require(all(LOWEST_STATE <= state < 1 << 31 for state in self.states),
-                f"{self.what}: a state is not in its range")
+        bits = BitString(payload)
+        self.shape, self.level, self.shift = 2, -1, 0  # of the context before
+        self.contexts = [self.read_context(bits) for _ in range(context_count)]
+        self.states = [self.read_state(bits) for _ in range(self.lanes)]
+        bits.finish()
         words = payload.rest()
         require(len(words) % 2 == 0, f"{self.what}: half a word at the end")
         self.words = iter(numpy.frombuffer(words, "<u2").tolist())
 
-    def read_context(self, payload):
-        head = payload.number("B")
-        shift = payload.number("B") if head >> 7 else 0
-        require(shift <= 63, f"{self.what}: shift {shift} of a context")
-        kind = head & 127
+    def read_context(self, bits):
+        kind = bits.number(2) if bits.number(1) else None
+        shift = self.shift
+        if kind == SHIFT:
+            shift = bits.number(6) if bits.number(1) else shift + 1
+            require(shift <= 63, f"{self.what}: shift {shift} of a context")
+            kind = bits.number(2) if bits.number(1) else None
+            require(kind not in (SHIFT, UNUSED_CONTEXT), f"{self.what}: what follows a shift")
+        self.level = min(max(self.level + 1 - 2 * (shift - self.shift), 0), TOP_LEVEL)
+        self.shift = shift
         if kind == UNUSED_CONTEXT:
             return None
-        require(kind < len(MEMBERS) or kind == STORED_TABLE, f"{self.what}: distribution {kind}")
-        frequency = read_distribution(payload) if kind == STORED_TABLE else family_distribution(kind)
+        member = self.read_member(bits, kind is not None)
+        frequency = (read_distribution(bits, member) if kind == STORED_TABLE
+                     else family_distribution(member))
         frequencies = list(frequency.values())
         starts = list(itertools.accumulate(frequencies, initial=0))[:-1]
         return shift, starts, frequencies
+
+    def read_member(self, bits, has_shape):
+        shape = bits.number(3) if has_shape else self.shape
+        if shape == len(SHAPES):
+            return 0
+        require(shape < len(SHAPES), f"{self.what}: shape {shape}")
+        self.shape = shape
+        if bits.number(1):
+            is_negative = bits.number(1)
+            more = bits.unary(0, 4)
+            change = 1 << more | bits.number(more)
+            self.level += -change if is_negative else change
+        first, last = SHAPES[shape]
+        member = last - (TOP_LEVEL - self.level)
+        require(first <= member <= last, f"{self.what}: level {self.level} of shape {shape}")
+        return member
+
+    @staticmethod
+    def read_state(bits):
+        width = 15 + bits.number(4)
+        return 1 << width | bits.number(width)
 
     def refill(self, lane, state):
         if state < LOWEST_STATE:
