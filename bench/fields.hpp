@@ -161,4 +161,14 @@ inline double geometric_mean(const std::vector<double>& values) {
   return std::exp(sum / static_cast<double>(values.size()));
 }
 
+// Repeats a field along its slowest axis until it has so many bytes.
+inline void tile(Field* field, std::size_t bytes) {
+  const std::vector<std::uint8_t> one = field->bytes;
+  const std::size_t copies = (bytes + one.size() - 1) / one.size();
+  for (std::size_t i = 1; i < copies; ++i) {
+    field->bytes.insert(field->bytes.end(), one.begin(), one.end());
+  }
+  field->shape.extents[0] *= copies;
+}
+
 }  // namespace bench

@@ -68,15 +68,6 @@ Outcome measure(const bench::Field& field, firn::Preset preset, double ratio, in
   return outcome;
 }
 
-void tile(bench::Field* field, std::size_t bytes) {
-  const std::vector<std::uint8_t> one = field->bytes;
-  const std::size_t copies = (bytes + one.size() - 1) / one.size();
-  for (std::size_t i = 1; i < copies; ++i) {
-    field->bytes.insert(field->bytes.end(), one.begin(), one.end());
-  }
-  field->shape.extents[0] *= copies;
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -109,7 +100,7 @@ int main(int count, char** arguments) {
     return 1;
   }
   if (tile_bytes != 0) {
-    for (bench::Field& field : fields) tile(&field, tile_bytes);
+    for (bench::Field& field : fields) bench::tile(&field, tile_bytes);
   }
   std::printf("preset    field                  ratio      off   attempts  passes  time of one\n");
   for (const auto preset : {firn::Preset::fast, firn::Preset::balanced, firn::Preset::small}) {

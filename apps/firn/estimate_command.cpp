@@ -88,7 +88,7 @@ void add_estimate_command(CLI::App& program) {
   state->threads.add_to(*command);
   command->add_flag("--json", state->json, "Report as JSON");
   command->footer(
-      "Without a bound: rel 0.1 to 1e-6. About 1 % of the field is read, 64 Ki values at least;\n"
+      "Without a bound: rel 0.1 to 1e-6. About 1 % of the field is read, 512 Ki values at least;\n"
       "rel is relative to the sample's value range.");
   command->callback([state] { state->run(); });
 }

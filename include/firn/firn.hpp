@@ -376,7 +376,7 @@ FIRN_API Status decompress(std::span<const std::uint8_t> stream, const MutableAr
 FIRN_API Status decompress_region(std::span<const std::uint8_t> stream, const Region& region,
                                   const MutableArrayView& out, const Execution& execution = {});
 
-// Reads some 1 % of the array (64 Ki values at least) and tells what to expect of options.bound,
+// Reads some 1 % of the array (512 Ki values at least) and tells what to expect of options.bound,
 // abs or rel. docs/measurements.md has how far off it is.
 FIRN_API Result<Estimate> estimate(const ArrayView& array, const Options& options,
                                    const Execution& execution = {});

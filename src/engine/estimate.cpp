@@ -1,32 +1,37 @@
 #include "engine/estimate.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
+#include "container/records.hpp"
 #include "engine/rate.hpp"
 #include "engine/sample.hpp"
 
 namespace firn::engine {
 namespace {
 
-constexpr std::uint64_t kShare = 100, kLeastValues = 65536;
+// A share of a large array; of a small one so much that it holds what happens at a few places only.
+constexpr std::uint64_t kShare = 100, kLeastValues = std::uint64_t{1} << 19;
 
 struct Sums {
-  double squares = 0;
-  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;  // of the record
+  double squares = 0;       // of the errors
+  std::uint64_t count = 0;  // of values that have one
 };
 
-// Encodes one region and decodes it again; adds the squares of its errors.
+// Encodes one region and decodes it again.
 template <class T>
 bool measure(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
              const plan::Plan& plan, const Region& region, pipelines::Workspace& workspace,
-             std::vector<T>& decoded, Sums& sums) {
+             Sums& sums) {
   const Box<const T> box(static_cast<const T*>(array.data), strides, region);
   std::uint8_t* payload =
       workspace.output.reserve(pipelines::payload_capacity(box.count(), array.type));
   const auto encoded = pipelines::encode<T>(box, plan.parameters, workspace, payload);
-  decoded.resize(box.count());
+  sums.bytes = container::kMaxRecordOverhead - kMaxVarintBytes + encoded.size;
+  std::vector<T> decoded(box.count());
   Region whole;
   whole.shape = region.shape;
   if (!pipelines::decode<T>(encoded.pipeline, {payload, encoded.size}, plan.parameters,
@@ -61,9 +66,9 @@ double sampled_range(const ArrayView& array, const std::array<std::int64_t, kMax
   for (std::uint64_t run = 0; run < std::max<std::uint64_t>(runs, 1); ++run) {
     const std::uint64_t begin = spread(run, count);
     for (std::uint64_t i = begin; i < std::min(begin + kRun, count); ++i) {
-      std::int64_t offset = 0;
+      std::int64_t offset = array.strides ? 0 : static_cast<std::int64_t>(i);
       std::uint64_t index = i;
-      for (int k = array.shape.rank - 1; k >= 0; --k) {
+      for (int k = array.shape.rank - 1; array.strides && k >= 0; --k) {
         offset += static_cast<std::int64_t>(index % array.shape.extents[k]) * strides[k];
         index /= array.shape.extents[k];
       }
@@ -102,19 +107,38 @@ Result<Estimate> estimate(const ArrayView& array, const Options& options,
   plan = plan_for_bound(array, options, range > 0 ? result.bound_abs : 0, workers);
   if (!plan) return plan.error();
 
-  double bytes = static_cast<double>(encoded_bytes(array, *plan, regions, workers));
-  if (regions[0].shape.count() < plan->header.chunk.count()) bytes /= kBoxOverhead;
-  result.ratio = static_cast<double>(result.sampled_values * size_of(array.type)) / bytes;
+  std::vector<Sums> measured(regions.size());
+  std::atomic<bool> decoded{true};
+  workers.for_each(regions.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
+    const auto number = static_cast<std::size_t>(i);
+    const bool done =
+        array.type == Type::f32
+            ? measure<float>(array, strides, *plan, regions[number], workspace, measured[number])
+            : measure<double>(array, strides, *plan, regions[number], workspace, measured[number]);
+    if (!done) decoded = false;
+    return done;
+  });
+  if (!decoded) return Error{ErrorCode::corrupt, "a sample could not be decoded again"};
   Sums sums;
-  std::vector<float> floats;
-  std::vector<double> doubles;
-  for (const Region& region : regions) {
-    pipelines::Workspace& workspace = workers.workspace(0);
-    const bool decoded = array.type == Type::f32
-                             ? measure(array, strides, *plan, region, workspace, floats, sums)
-                             : measure(array, strides, *plan, region, workspace, doubles, sums);
-    if (!decoded) return Error{ErrorCode::corrupt, "a sample could not be decoded again"};
+  for (const Sums& each : measured) {
+    sums.bytes += each.bytes;
+    sums.squares += each.squares;
+    sums.count += each.count;
   }
+  auto bytes = static_cast<double>(sums.bytes);
+  if (regions[0].shape.count() < plan->header.chunk.count() && result.sampled_values < count) {
+    bytes /= kBoxOverhead;
+  }
+  if (result.sampled_values < count && result.bound_abs > 0) {
+    // The sample may be rougher or smoother than the whole.
+    Region whole;
+    whole.shape = array.shape;
+    const auto bits = [&](const std::vector<Region>& parts) {
+      return Roughness(array, plan->parameters.fill, parts).bits(result.bound_abs);
+    };
+    bytes *= bits({whole}) / bits(regions);
+  }
+  result.ratio = static_cast<double>(result.sampled_values * size_of(array.type)) / bytes;
   const double mean = sums.count == 0 ? 0 : sums.squares / static_cast<double>(sums.count);
   result.psnr_db = mean == 0 || !(range > 0) ? std::numeric_limits<double>::infinity()
                                              : 10 * std::log10(range * range / mean);

@@ -11,7 +11,7 @@
 namespace firn::engine {
 namespace {
 
-constexpr std::uint64_t kRegionValues = 8192, kFewestRegions = 4, kMostRegions = 64;
+constexpr std::uint64_t kRegionValues = 65536, kFewestRegions = 4, kMostRegions = 64;
 constexpr std::uint64_t kBoxValues = 4096;
 // Points that are looked at for roughness, a few neighbours at a time.
 constexpr std::uint64_t kRuns = 256, kRun = 4;

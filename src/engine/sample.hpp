@@ -11,7 +11,7 @@
 namespace firn::engine {
 
 // What a value takes more in a box that is a part of a chunk than in the chunk, about.
-inline constexpr double kBoxOverhead = 1.12;
+inline constexpr double kBoxOverhead = 1.06;
 
 // The i-th of points that lie evenly but without a period in [0, count): an array's own period
 // must not decide what is seen of it.
