@@ -1,8 +1,8 @@
 // The largest bound that keeps a wanted PSNR.
 //
-// What quantises first has errors that are known before it runs (plan.cpp). Prediction with feedback
-// leaves smaller errors at the same bound, so much so that a bound several times as large will do
-// where a field is smooth; but what they are is known only once it has run.
+// What quantises first has errors that are known before it runs (plan.cpp). Prediction with
+// feedback leaves smaller errors at the same bound, so much so that a bound several times as large
+// will do where a field is smooth; but what they are is known only once it has run.
 #pragma once
 
 #include <firn/firn.hpp>
