@@ -18,7 +18,7 @@ double overhead_of(const pipelines::Parameters& parameters, int rank) {
   return borders * (parameters.thorough ? 1.1 : 1) * (parameters.fill ? 1.2 : 1);
 }
 // The sizes that hold a ratio (within 1 %), of what it asks for, and the size that is aimed at.
-constexpr double kLeast = 0.991, kMost = 1.009, kAim = 0.999;
+constexpr double kLeast = 0.9905, kMost = 1.0098, kAim = 0.999;
 constexpr int kMaxAttempts = 8;
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
