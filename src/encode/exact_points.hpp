@@ -51,28 +51,32 @@ class BitMap {
   // visit(i) for each set bit of [begin, end), in order.
   template <class Visit>
   void for_each(std::size_t begin, std::size_t end, Visit visit) const {
-    for (std::size_t w = begin / 64; w * 64 < end; ++w) {
-      std::uint64_t bits = word(w);
-      if (w * 64 < begin) bits &= ~std::uint64_t{0} << (begin - w * 64);
-      if (end - w * 64 < 64) bits &= (std::uint64_t{1} << (end - w * 64)) - 1;
+    for_each_word(begin, end, [&](std::size_t first, std::uint64_t bits) {
       for (; bits != 0; bits &= bits - 1) {
-        visit(w * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+        visit(first + static_cast<std::size_t>(std::countr_zero(bits)));
       }
-    }
+    });
   }
   // visit(first, length) for runs of them, cut where words end.
   template <class Visit>
   void for_each_run(std::size_t begin, std::size_t end, Visit visit) const {
+    for_each_word(begin, end, [&](std::size_t first, std::uint64_t bits) {
+      for_each_run_of(bits, [&](std::size_t at, std::size_t length) { visit(first + at, length); });
+    });
+  }
+
+ private:
+  // visit(first, bits) for the words of [begin, end), without the bits beyond.
+  template <class Visit>
+  void for_each_word(std::size_t begin, std::size_t end, Visit visit) const {
     for (std::size_t w = begin / 64; w * 64 < end; ++w) {
       std::uint64_t bits = word(w);
       if (w * 64 < begin) bits &= ~std::uint64_t{0} << (begin - w * 64);
       if (end - w * 64 < 64) bits &= (std::uint64_t{1} << (end - w * 64)) - 1;
-      for_each_run_of(
-          bits, [&](std::size_t first, std::size_t length) { visit(w * 64 + first, length); });
+      visit(w * 64, bits);
     }
   }
 
- private:
   ScratchArray<std::uint64_t> words_;
   std::size_t bits_ = 0;
 };
