@@ -428,9 +428,12 @@ MemberChoice choose_member(const std::uint32_t* counts, int last) {
     const auto end = members.spread.begin() + kShapes[shape + 1];
     const int nearest = static_cast<int>(std::min(std::lower_bound(first, end, spread), end - 1) -
                                          members.spread.begin());
+    MemberChoice before = choice;
+    choice.cost = ~std::uint64_t{0};
     consider(nearest);
     for (int member = nearest - 1; member >= kShapes[shape] && consider(member);) --member;
     for (int member = nearest + 1; member < kShapes[shape + 1] && consider(member);) ++member;
+    if (before.cost <= choice.cost) choice = before;
   }
   return choice;
 }
