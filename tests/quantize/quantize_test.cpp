@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -208,7 +209,7 @@ TYPED_TEST(Quantize, EveryTargetTakesMaskedValuesOut) {
                                                   bits.data()),
                   all_fill);
         ASSERT_EQ(bits, expected_bits);
-        ASSERT_EQ(std::memcmp(out.data(), expected.data(), count * sizeof(T)), 0);
+        ASSERT_TRUE(count == 0 || std::memcmp(out.data(), expected.data(), count * sizeof(T)) == 0);
       }
     }
   }
