@@ -81,7 +81,9 @@ Result<Header> read_header(ByteReader& in, std::span<const std::uint8_t> stream)
   if (in.ok() && version == 0) return header_error(ErrorCode::corrupt, "format version 0");
   const unsigned descriptor = in.read<std::uint8_t>();
   const unsigned bound = in.read<std::uint8_t>();
-  const int rank = static_cast<int>((descriptor & format::kRankMask) >> format::kRankShift);
+  // Of a header that is cut off here, nothing is believed; what follows finds that it is.
+  const int rank =
+      in.ok() ? static_cast<int>((descriptor & format::kRankMask) >> format::kRankShift) : 0;
   const unsigned type = descriptor & format::kTypeMask;
   // Checked before they decide how to read on; the checksum below covers them too.
   if (in.ok() && (rank < 1 || rank > kMaxRank || type < 1 || type > 2 ||
