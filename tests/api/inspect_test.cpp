@@ -177,6 +177,11 @@ TEST(Verify, HoldsTheStreamAgainstItsOwnBound) {
   EXPECT_EQ(result->first_violation, 77u);
 }
 
+TEST(Inspect, RefusesAHeaderThatIsCutOffBehindAnImpossibleRank) {
+  const std::vector<std::uint8_t> stream{'F', 'I', 'R', 'N', 1, 0xBB};
+  EXPECT_FALSE(inspect(stream).ok());
+}
+
 TEST(Version, IsThere) { EXPECT_STRNE(version(), ""); }
 
 }  // namespace
