@@ -22,10 +22,10 @@ std::uint64_t directory_size(std::uint32_t size, std::uint32_t magic, std::uint6
 }
 
 bool read_directory(std::span<const std::uint8_t> bytes, Series* series) {
-  if (!ends_in_directory(bytes)) return false;
-  ByteReader footer(bytes.last(8));
-  const std::uint32_t words[2] = {footer.read<std::uint32_t>(), footer.read<std::uint32_t>()};
-  const std::uint64_t size = directory_size(words[0], words[1], bytes.size());
+  if (bytes.size() < kDirectoryFooter) return false;
+  const std::uint8_t* const footer = bytes.data() + bytes.size() - kDirectoryFooter;
+  const std::uint64_t size = directory_size(load_le<std::uint32_t>(footer + 4),
+                                            load_le<std::uint32_t>(footer + 8), bytes.size());
   if (size == 0) return false;
   const std::uint64_t begin = bytes.size() - size;
   const auto checked = bytes.subspan(begin, size - kDirectoryFooter);

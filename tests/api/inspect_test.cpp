@@ -1,6 +1,7 @@
 // What a stream says of itself, and comparisons.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -180,6 +181,15 @@ TEST(Verify, HoldsTheStreamAgainstItsOwnBound) {
 TEST(Inspect, RefusesAHeaderThatIsCutOffBehindAnImpossibleRank) {
   const std::vector<std::uint8_t> stream{'F', 'I', 'R', 'N', 1, 0xBB};
   EXPECT_FALSE(inspect(stream).ok());
+}
+
+TEST(Inspect, RefusesTheEndOfADirectory) {
+  const std::uint8_t magic[4] = {'F', 'D', 'I', 'R'};
+  for (std::size_t size = 0; size < 24; ++size) {
+    std::vector<std::uint8_t> stream(size + 4, 0);
+    std::copy(magic, magic + 4, stream.end() - 4);
+    EXPECT_FALSE(inspect(stream).ok()) << size;
+  }
 }
 
 TEST(Version, IsThere) { EXPECT_STRNE(version(), ""); }
