@@ -1343,6 +1343,7 @@ class CausalFront:
 
 ESCAPE = -32
 TOKENS = range(-32, 32)
+SLOT_ORDER = [0, *(token for token in TOKENS if token != 0)]
 SLOT_BITS = 12
 LOWEST_STATE, PIECE_BITS = 1 << 15, 15
 
@@ -1538,7 +1539,7 @@ class RansReader:
         member = self.read_member(bits, kind is not None)
         frequency = (read_distribution(bits, member) if kind == STORED_TABLE
                      else family_distribution(member))
-        frequencies = list(frequency.values())
+        frequencies = [frequency[token] for token in SLOT_ORDER]
         starts = list(itertools.accumulate(frequencies, initial=0))[:-1]
         return shift, starts, frequencies
 
@@ -1593,7 +1594,7 @@ class RansReader:
             # The last token that starts there or before: those of frequency 0 come before it.
             place = bisect.bisect_right(starts, slot) - 1
             self.refill(lane, frequencies[place] * (state >> SLOT_BITS) + slot - starts[place])
-            token = TOKENS[place]
+            token = SLOT_ORDER[place]
             shifts.append(shift)
             tokens.append(token)
             raw_bits.append(shift + (0 if token == ESCAPE else TOKEN_CLASSES[token][0]))

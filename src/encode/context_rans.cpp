@@ -715,6 +715,11 @@ bool ContextRansDecoder::start(std::span<const std::uint8_t> payload, simd::Targ
     }
     reader.tables = slots;
   }
+  reader.zeros.fill(0);
+  for (int c = 0; c < described; ++c) {
+    const DecodeSlot first = reader.tables[reader.table[c]][0];
+    reader.zeros[c] = static_cast<std::uint8_t>(first >> 24 == 0 ? (first >> 12 & 0xFFF) / 16 : 0);
+  }
   const std::size_t lanes = std::size_t{1} << log_lanes;
   for (std::size_t lane = 0; lane < lanes; ++lane) reader.states[lane] = read_state(bits);
   if (!bits.finish()) return false;

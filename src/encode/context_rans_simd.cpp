@@ -145,6 +145,12 @@ HWY_INLINE V beyond_one_piece(V size, V raw_bits) {
 
 HWY_INLINE bool all_zero(V v) { return hn::AllTrue(d, hn::Eq(v, hn::Zero(d))); }
 
+// Whether any is not 0.
+HWY_INLINE bool store_shifts(hn::Vec<DBytes> from, uint8_t* shifts) {
+  hn::Store(from, d_bytes, shifts);
+  return !hn::AllTrue(d_bytes, hn::Eq(from, hn::Zero(d_bytes)));
+}
+
 template <size_t kLanes>
 struct States {
   static constexpr size_t kVectors = kLanes / kVector;
@@ -167,11 +173,14 @@ template <size_t kLanes>
 bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int32_t* residuals) {
   constexpr size_t kVectors = kLanes / kVector;
   const ByteMap map_table(reader.table, reader.shifts.context_count);
+  const ByteMap map_zeros(reader.zeros, reader.shifts.context_count);
   const ByteMap map_shift(reader.shifts.shift, reader.shifts.context_count);
   const int max_shift = reader.shifts.max;
   const auto* slots = reinterpret_cast<const int32_t*>(reader.tables);
   alignas(64) uint8_t tables[kRansGroup];
+  alignas(64) uint8_t zeros[kRansGroup];
   alignas(64) uint8_t shifts[kRansGroup] = {};
+  bool shifted = false;  // any of the group
   const V slot_mask = hn::Set(d, 0xFFF);
   const V one = hn::Set(d, 1);
   States<kLanes> states(reader.states);
@@ -180,7 +189,8 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
   for (; i + kRansGroup <= count; i += kRansGroup) {
     const auto context = hn::LoadU(d_bytes, contexts + i);
     hn::Store(map_table(context), d_bytes, tables);
-    if (max_shift > 0) hn::Store(map_shift(context), d_bytes, shifts);
+    hn::Store(map_zeros(context), d_bytes, zeros);
+    if (max_shift > 0) shifted = store_shifts(map_shift(context), shifts);
 
     for (size_t j = 0; j < kRansGroup; j += kLanes) {
       if (HWY_UNLIKELY(next > reader.limit)) {
@@ -194,17 +204,22 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
       for (size_t k = 0; k < kVectors; ++k) {
         const V state = states.v[k];
         const V table = hn::ShiftLeft<kProbabilityBits>(widen(tables + j + k * kVector));
-        const V slot = hn::GatherIndex(d, slots, hn::Or(table, hn::And(state, slot_mask)));
+        // Tables are large for the cache nearest to the core. For most of the slots of token 0 its
+        // first one is read instead, which is at hand.
+        const V at = hn::And(state, slot_mask);
+        const V surely_zero = hn::ShiftLeft<4>(widen(zeros + j + k * kVector));
+        const V skipped = hn::IfThenElseZero(hn::Lt(at, surely_zero), at);
+        const V slot = hn::GatherIndex(d, slots, hn::Or(table, hn::Xor(at, skipped)));
         const V frequency = hn::And(hn::ShiftRight<12>(slot), slot_mask);
         states.v[k] = hn::Add(hn::Mul(frequency, hn::ShiftRight<kProbabilityBits>(state)),
-                              hn::And(slot, slot_mask));
+                              hn::Or(hn::And(slot, slot_mask), skipped));
         tokens[k] = hn::ShiftRight<24>(slot);
         any = hn::Or(any, hn::AndNot(hn::Set(d, 15), hn::Abs(tokens[k])));
       }
       for (size_t k = 0; k < kVectors; ++k) states.v[k] = renormalize(states.v[k], next);
       // Raw bits: none; the low bits alone, at most a piece; or classes, escapes, large shifts.
       if (HWY_LIKELY(all_zero(any))) {
-        if (max_shift == 0) {
+        if (!shifted) {
           for (size_t k = 0; k < kVectors; ++k) hn::StoreU(tokens[k], d, to + k * kVector);
           continue;
         }
@@ -336,13 +351,14 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
   const ByteMap map_shift(writer.shifts.shift, writer.shifts.context_count);
   const int max_shift = writer.shifts.max;
   alignas(64) uint8_t shifts[kRansGroup] = {};
+  bool shifted = false;  // any of the group
   const V one = hn::Set(d, 1);
   const V scale = hn::Set(d, static_cast<int32_t>(kProbabilityScale));
   States<kLanes> states(writer.states);
   uint8_t* next = writer.next;
   for (size_t i = whole; i > 0;) {
     i -= kRansGroup;
-    if (max_shift > 0) hn::Store(map_shift(hn::LoadU(d_bytes, contexts + i)), d_bytes, shifts);
+    if (max_shift > 0) shifted = store_shifts(map_shift(hn::LoadU(d_bytes, contexts + i)), shifts);
 
     for (size_t j = kRansGroup; j > 0;) {
       j -= kLanes;
@@ -361,7 +377,7 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
       }
       const V rare = hn::Set(d, static_cast<int32_t>(kTokenAbsent | kTokenHasExtraBits));
       if (HWY_LIKELY(all_zero(hn::And(flags, rare)) && max_shift <= kRawPieceBits)) {
-        for (size_t k = max_shift > 0 ? kVectors : 0; k-- > 0;) {
+        for (size_t k = shifted ? kVectors : 0; k-- > 0;) {
           const V low_bits = widen(shifts + j + k * kVector);
           const V step = hn::Shl(one, low_bits);
           const V rounded = hn::Add(hn::LoadU(d, from + k * kVector), hn::ShiftRight<1>(step));

@@ -209,10 +209,22 @@ class ExpectedCodes {
 
 }  // namespace
 
+namespace {
+
+// Token 0 has the first slots, so that a decoder can tell it by a comparison; the others follow in
+// their order.
+int index_in_slot_order(int place) {
+  const int zero = token_index(0);
+  return place == 0 ? zero : place <= zero ? place - 1 : place;
+}
+
+}  // namespace
+
 void build_decode_slots(const Frequencies& frequencies, DecodeSlots& slots) {
   // In blocks of 8, whose overrun the next token overwrites: most runs are short.
   std::size_t begin = 0;
-  for (int index = 0; index < kTokenCount; ++index) {
+  for (int place = 0; place < kTokenCount; ++place) {
+    const int index = index_in_slot_order(place);
     const std::uint32_t frequency = frequencies[index];
     const std::size_t end = begin + frequency;
     DecodeSlot slot = static_cast<std::uint32_t>(index - 32) << 24 | frequency << 12;
@@ -227,7 +239,8 @@ void build_decode_slots(const Frequencies& frequencies, DecodeSlots& slots) {
 
 void build_encode_tokens(const Frequencies& frequencies, EncodeTokens& tokens) {
   std::uint32_t start = 0;
-  for (int index = 0; index < kTokenCount; ++index) {
+  for (int place = 0; place < kTokenCount; ++place) {
+    const int index = index_in_slot_order(place);
     const std::uint32_t frequency = frequencies[index];
     if (frequency == 0) {
       tokens[index] = {0, kTokenAbsent};

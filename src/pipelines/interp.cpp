@@ -33,15 +33,6 @@ std::uint8_t level_set(std::size_t spacing) {
   return static_cast<std::uint8_t>((spacing == 1 ? 0 : spacing == 2 ? 1 : 2) * kActivityContexts);
 }
 
-template <class T>
-void gather(const T* __restrict from, std::size_t step, std::size_t count, T* __restrict to) {
-  if (step == 2) {
-    for (std::size_t k = 0; k < count; ++k) to[k] = from[2 * k];
-  } else {
-    for (std::size_t k = 0; k < count; ++k) to[k] = from[k * step];
-  }
-}
-
 // What exact points leave for their neighbours to lean on.
 template <class T>
 T finite_or_zero(T value) {
@@ -70,8 +61,8 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   std::int32_t* codes =
       reinterpret_cast<std::int32_t*>(workspace.residuals.reserve(count / 2 + 64));
   std::uint8_t* contexts = workspace.contexts.reserve(count + 64);
-  T* wanted =
-      reinterpret_cast<T*>(workspace.wanted.reserve((geometry.extents[3] + 64) * sizeof(T)));
+  T* wanted = reinterpret_cast<T*>(workspace.wanted.reserve(
+      (geometry.extents[3] + Refinement<T>::kMaxRun + predict::kRowSlack) * sizeof(T)));
   std::vector<std::size_t>& segments = workspace.segments;
   segments.clear();
   std::vector<std::uint8_t>& bases = workspace.bases;
@@ -129,7 +120,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
         StencilWeights weights;
         if (trained && cls.count >= kMinTrainedPoints && stencils.shape().can_train(odd)) {
           stencils.complete(refinement, odd);
-          if (stencils.train(odd, refinement, base, values, coder, &weights)) {
+          if (stencils.train(odd, refinement, base, values, coder, parameters.trial, &weights)) {
             stencil = stencils.make_stencil(odd, weights);
             bases.back() |= kStencilFollows;
             any_stencil = true;
@@ -143,24 +134,36 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       const std::size_t length = cls.extents[3];
       std::int32_t* row_codes = codes + done;
       std::uint8_t* row_contexts = contexts + done;
-      refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
-                                       std::size_t offset, std::size_t step) {
-        refinement.predict_row(odd, base, a, b, c, level_set(s), row_contexts);
-        if (stencil.pairs != 0) {
-          coder.correct(stencil, stencils.row(a, b, c), length, cls.points + cls.row(a, b, c));
+      // A stencil's corrections go beyond the end of a row.
+      const bool single = stencil.pairs != 0;
+      refinement.for_each_run(odd, base, single, [&](const auto& run) {
+        const std::size_t row = cls.row(run.a, run.b, run.c), points_in_run = run.rows * length;
+        T* const points = cls.points + row;
+        refinement.predict_rows(odd, base, run.a, run.b, run.c, run.rows, level_set(s),
+                                row_contexts);
+        for (std::size_t r = 0; r < run.rows; ++r) {
+          if (stencil.pairs != 0) {
+            coder.correct(stencil, stencils.row(run.a, run.b, run.c + r), length,
+                          points + r * length);
+          }
+          const std::size_t offset = run.offset + r * run.along;
+          T* const to = wanted + r * length;
+          if (run.step == 2) {
+            coder.kernels().every_other(values + offset, count - offset, length, to);
+          } else {
+            for (std::size_t k = 0; k < length; ++k) to[k] = values[offset + k * run.step];
+          }
         }
-        gather(values + offset, step, length, wanted);
-        const std::size_t row = cls.row(a, b, c);
-        T* points = cls.points + row;
-        if (!coder.quantize(wanted, length, points, row_codes, cls.magnitudes + row, &max_error)) {
-          coder.for_each_exact(wanted, points, length, workspace, [&](std::size_t k) {
-            exact.add(offset + k * step);
+        if (!coder.quantize(wanted, points_in_run, points, row_codes, cls.magnitudes + row,
+                            &max_error)) {
+          coder.for_each_exact(wanted, points, points_in_run, workspace, [&](std::size_t k) {
+            exact.add(run.offset + k / length * run.along + k % length * run.step);
             row_contexts[k] = kExactContext;
             points[k] = coder.restore(0, finite_or_zero(points[k]));
           });
         }
-        row_codes += length;
-        row_contexts += length;
+        row_codes += points_in_run;
+        row_contexts += points_in_run;
       });
       segments.push_back(cls.count);
       done += cls.count;
@@ -341,22 +344,25 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
         coder.restore(codes, points, cls.points + restored, cls.magnitudes + restored);
         restored += points;
       };
-      refinement.for_each_row(odd, [&](std::size_t a, std::size_t b, std::size_t c,
-                                       std::size_t offset, std::size_t step) {
-        std::uint8_t* const row_contexts = contexts + (predicted - restored);
-        refinement.predict_row(odd, base, a, b, c, level_set(s), row_contexts);
-        if (stencil.pairs != 0) {
-          coder.correct(stencil, stencils.row(a, b, c), length, cls.points + cls.row(a, b, c));
-        }
-        if (any_exact) {
-          T* points = cls.points + cls.row(a, b, c);
+      const bool single = stencil.pairs != 0;
+      refinement.for_each_run(odd, base, single, [&](const auto& run) {
+        std::uint8_t* row_contexts = contexts + (predicted - restored);
+        T* points = cls.points + cls.row(run.a, run.b, run.c);
+        refinement.predict_rows(odd, base, run.a, run.b, run.c, run.rows, level_set(s),
+                                row_contexts);
+        for (std::size_t r = 0; r < run.rows; ++r, points += length, row_contexts += length) {
+          if (stencil.pairs != 0) {
+            coder.correct(stencil, stencils.row(run.a, run.b, run.c + r), length, points);
+          }
+          if (!any_exact) continue;
+          const std::size_t offset = run.offset + r * run.along;
           for (std::size_t k = 0; k < length; ++k) {
-            if (!workspace.exact_map.test(offset + k * step)) continue;
+            if (!workspace.exact_map.test(offset + k * run.step)) continue;
             row_contexts[k] = kExactContext;
             points[k] = finite_or_zero(points[k]);
           }
         }
-        predicted += length;
+        predicted += run.rows * length;
         const std::size_t ready = predicted - restored;
         if (ready < kBatch || !whole) return;
         decode(ready / encode::kRansGroup * encode::kRansGroup);

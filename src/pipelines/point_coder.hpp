@@ -52,6 +52,7 @@ class PointCoder {
   // The steps of the points at spacing 2^level.
   void set_level(int fineness, int level) { scale_ = level_scale(finest_, fineness, level); }
 
+  const predict::InterpolationKernels<T>& kernels() const { return kernels_; }
   void predict(const predict::Direction<T>* directions, int count, bool linear, std::size_t length,
                std::uint8_t first_context, T* predictions, std::uint8_t* contexts) const {
     if (pointwise_) {

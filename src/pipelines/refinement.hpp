@@ -167,17 +167,34 @@ class Refinement {
     return true;
   }
 
-  // visit(row number, chunk offset of its first point, distance in the chunk between its points).
+  // Rows of a class that follow each other and are predicted alike, so that they can be taken as
+  // one: the first one's number, how many they are, where in the chunk the first point of the first
+  // is, how much further that of the next, and how far apart a row's points are.
+  struct Run {
+    std::size_t a, b, c;
+    std::size_t rows, offset, along, step;
+  };
+  static constexpr std::size_t kMaxRun = 2048;  // points, unless a row has more: for the caches
+  // visit(run); `single`: runs of one row.
   template <class Visit>
-  void for_each_row(unsigned odd, Visit visit) const {
+  void for_each_run(unsigned odd, const Base& base, bool single, Visit visit) const {
     const Class<T>& cls = classes_[odd];
-    std::size_t step = 0;
-    const std::size_t along = row_offset(odd, 0, 0, 1, &step) - row_offset(odd, 0, 0, 0, &step);
-    for (std::size_t a = 0; a < cls.extents[0]; ++a) {
-      for (std::size_t b = 0; b < cls.extents[1]; ++b) {
-        std::size_t offset = row_offset(odd, a, b, 0, &step);
-        for (std::size_t c = 0; c < cls.extents[2]; ++c, offset += along) {
-          visit(a, b, c, offset, step);
+    Run run{};
+    run.along = row_offset(odd, 0, 0, 1, &run.step) - row_offset(odd, 0, 0, 0, &run.step);
+    const unsigned axes = odd & base.axes;
+    const std::size_t most =
+        single || axes >> 3 & 1 ? 1 : std::max<std::size_t>(1, kMaxRun / cls.extents[3]);
+    // Along axis 2 the first row and the last two may have weights of their own.
+    const std::size_t known = classes_[odd & ~4u].extents[2];
+    const std::size_t inner = axes >> 2 & 1 ? (known > 2 ? known - 2 : 0) : cls.extents[2];
+    for (run.a = 0; run.a < cls.extents[0]; ++run.a) {
+      for (run.b = 0; run.b < cls.extents[1]; ++run.b) {
+        run.offset = row_offset(odd, run.a, run.b, 0, &run.step);
+        for (run.c = 0; run.c < cls.extents[2]; run.c += run.rows) {
+          const bool edge = axes >> 2 & 1 && (run.c == 0 || run.c >= inner);
+          run.rows = edge ? 1 : std::min(most, inner - run.c);
+          visit(run);
+          run.offset += run.rows * run.along;
         }
       }
     }
@@ -195,13 +212,14 @@ class Refinement {
     return place(0, a) * lag[0] + place(1, b) * lag[1] + place(2, c) * lag[2] + place(3, 0);
   }
 
-  // Predictions of a row of a class into its points, and its contexts.
-  void predict_row(unsigned odd, const Base& base, std::size_t a, std::size_t b, std::size_t c,
-                   std::uint8_t first_context, std::uint8_t* contexts) {
+  // Predictions of a row of a class, or of so many that are predicted alike, into its points, and
+  // its contexts.
+  void predict_rows(unsigned odd, const Base& base, std::size_t a, std::size_t b, std::size_t c,
+                    std::size_t rows, std::uint8_t first_context, std::uint8_t* contexts) {
     const Class<T>& cls = classes_[odd];
     predict::Direction<T> directions[predict::kMaxDirections];
     const int count = find_directions(odd, base.axes, a, b, c, directions);
-    coder_.predict(directions, count, base.linear, cls.extents[3], first_context,
+    coder_.predict(directions, count, base.linear, rows * cls.extents[3], first_context,
                    cls.points + cls.row(a, b, c), contexts);
   }
 
@@ -296,9 +314,15 @@ class Refinement {
       if (magnitudes != nullptr) std::memcpy(magnitudes, even.magnitudes + first, length);
       return;
     }
-    interleave(even.points + first, other.points + second, length, points);
+    coder_.kernels().join(even.points + first, other.points + second, length, points);
     if (magnitudes == nullptr) return;
-    interleave(even.magnitudes + first, other.magnitudes + second, length, magnitudes);
+    const std::uint8_t* __restrict evens = even.magnitudes + first;
+    const std::uint8_t* __restrict odds = other.magnitudes + second;
+    for (std::size_t i = 0; i < length / 2; ++i) {
+      magnitudes[2 * i] = evens[i];
+      magnitudes[2 * i + 1] = odds[i];
+    }
+    if (length % 2 != 0) magnitudes[length - 1] = evens[length / 2];
   }
 
   // Joins the classes of the level into the grid.
@@ -327,17 +351,6 @@ class Refinement {
 
  private:
   static constexpr std::size_t kPadding = predict::kRowSlack;
-
-  template <class V>
-  static void interleave(const V* __restrict even, const V* __restrict odd, std::size_t length,
-                         V* __restrict out) {
-    std::size_t i = 0;
-    for (; 2 * i + 1 < length; ++i) {
-      out[2 * i] = even[i];
-      out[2 * i + 1] = odd[i];
-    }
-    if (2 * i < length) out[2 * i] = even[i];
-  }
 
   // Along the fastest axis the known row is copied with a straight line continued at both ends, so
   // that all points have the inner weights.

@@ -97,10 +97,12 @@ class StencilGrid {
     return stencil;
   }
 
-  // Fits the weights of a class, to some of its points. False when that does not pay.
+  // Fits the weights of a class, to some of its points, or to fewer if roughly will do. False when
+  // that does not pay.
   bool train(unsigned odd, Refinement<T>& refinement, const Base& base, const T* values,
-             const PointCoder<T>& coder, StencilWeights* weights) {
-    constexpr std::size_t kMinSamples = 512, kMaxSamples = 2048, kRows = 128;
+             const PointCoder<T>& coder, bool roughly, StencilWeights* weights) {
+    constexpr std::size_t kMinSamples = 512;
+    const std::size_t kMaxSamples = roughly ? 768 : 2048, kRows = roughly ? 64 : 128;
     const Class<T>& cls = refinement.at(odd);
     const predict::Stencil<T> stencil = find_pairs(odd);
     const std::size_t length = cls.extents[3];
@@ -119,7 +121,7 @@ class StencilGrid {
       const std::size_t a = number / cls.extents[2] / cls.extents[1];
       std::size_t step = 0;
       const std::size_t offset = refinement.row_offset(odd, a, b, c, &step);
-      refinement.predict_row(odd, base, a, b, c, 0, contexts);
+      refinement.predict_rows(odd, base, a, b, c, 1, 0, contexts);
       const T* predictions = cls.points + cls.row(a, b, c);
       for (std::size_t j = 0; j < parts; ++j) {
         const std::size_t i = j * part + (r * 7919 + j * 104729) % part;
@@ -127,7 +129,7 @@ class StencilGrid {
                    contexts[i], coder);
       }
     }
-    const predict::RobustFit::Outcome outcome = fit.fit(4, workspace_.target);
+    const predict::RobustFit::Outcome outcome = fit.fit(roughly ? 2 : 4, workspace_.target);
     if (!outcome.found) return false;
     weights->pairs = stencil.pairs;
     weights->shift = outcome.shift;

@@ -55,6 +55,10 @@ struct Stencil {
 
 template <class T>
 struct InterpolationKernels {
+  // to[i] = from[2 i]; `readable` values lie at `from`.
+  void (*every_other)(const T* from, std::size_t readable, std::size_t count, T* to);
+  // The other way: even and odd places in turn, beginning with an even one, `count` in all.
+  void (*join)(const T* even, const T* odd, std::size_t count, T* to);
   // Predictions and contexts (first_context and up, kActivityContexts of them) of `count` points.
   void (*predict)(const Direction<T>* directions, int direction_count, bool linear,
                   std::size_t count, T inverse_step, std::uint8_t first_context, T* predictions,

@@ -124,6 +124,16 @@ void magnitudes(const std::int32_t* codes, std::size_t count, std::uint8_t* out)
 }
 
 template <class T>
+void every_other(const T* from, std::size_t, std::size_t count, T* to) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = from[2 * i];
+}
+
+template <class T>
+void join(const T* even, const T* odd, std::size_t count, T* to) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = i % 2 == 0 ? even[i / 2] : odd[i / 2];
+}
+
+template <class T>
 bool quantize(const T* values, std::size_t count, const quantize::Scale<T>& scale, T fill,
               T* points, std::int32_t* codes, std::uint8_t* out, T* max_error) {
   bool all = true;
@@ -175,9 +185,9 @@ void base_costs(const Direction<T>* directions, int direction_count, const T* va
 
 template <class T>
 const InterpolationKernels<T>& interpolation_kernels() {
-  static constexpr InterpolationKernels<T> table{predict<false, T>, predict<true, T>, correct<T>,
-                                                 quantize<T>,       restore<T>,       magnitudes,
-                                                 base_costs<T>};
+  static constexpr InterpolationKernels<T> table{every_other<T>,   join<T>,    predict<false, T>,
+                                                 predict<true, T>, correct<T>, quantize<T>,
+                                                 restore<T>,       magnitudes, base_costs<T>};
   return table;
 }
 template const InterpolationKernels<float>& interpolation_kernels();

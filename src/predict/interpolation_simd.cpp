@@ -7,28 +7,60 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#ifndef FIRN_INTERPOLATION_REFERENCE
+#define FIRN_INTERPOLATION_REFERENCE
+namespace firn::predict::reference {
+template <class T>
+const InterpolationKernels<T>& interpolation_kernels();
+}  // namespace firn::predict::reference
+#endif  // FIRN_INTERPOLATION_REFERENCE
+
 HWY_BEFORE_NAMESPACE();
 namespace firn::predict {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET != HWY_SCALAR
 
 HWY_INLINE hn::Vec<hn::ScalableTag<float>> to_float(hn::Vec<hn::ScalableTag<float>> v) { return v; }
 HWY_INLINE auto to_float(hn::Vec<hn::ScalableTag<double>> v) {
   return hn::DemoteTo(hn::Rebind<float, hn::ScalableTag<double>>(), v);
 }
 
-// Predictions and contexts of one vector of points.
-template <bool kPointwise, bool kLinear, int kCount, class T>
-HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share, T inverse_step,
-                               uint8_t first_context, T* predictions, uint8_t* contexts) {
+template <class T>
+void every_other(const T* HWY_RESTRICT from, size_t readable, size_t count, T* HWY_RESTRICT to) {
   const hn::ScalableTag<T> d;
-  const hn::Rebind<float, decltype(d)> df;
-  const hn::Rebind<int32_t, decltype(d)> di;
-  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= count && 2 * (i + lanes) <= readable; i += lanes) {
+    hn::Vec<decltype(d)> even, odd;
+    hn::LoadInterleaved2(d, from + 2 * i, even, odd);
+    hn::StoreU(even, d, to + i);
+  }
+  for (; i < count; ++i) to[i] = from[2 * i];
+}
+
+template <class T>
+void join(const T* HWY_RESTRICT even, const T* HWY_RESTRICT odd, size_t count, T* HWY_RESTRICT to) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; 2 * (i + lanes) <= count; i += lanes) {
+    hn::StoreInterleaved2(hn::LoadU(d, even + i), hn::LoadU(d, odd + i), d, to + 2 * i);
+  }
+  for (i *= 2; i < count; ++i) to[i] = i % 2 == 0 ? even[i / 2] : odd[i / 2];
+}
+
+// Predictions of one vector of points, and how many steps they may be off but for what the
+// magnitudes around them say.
+template <bool kPointwise, bool kLinear, int kCount, class T>
+HWY_INLINE hn::Vec<hn::Rebind<float, hn::ScalableTag<T>>> predict_vector(
+    const Direction<T>* directions, size_t i, T share, T inverse_step,
+    T* HWY_RESTRICT predictions) {
+  const hn::ScalableTag<T> d;
   hn::Vec<decltype(d)> chosen[kCount];
   auto sum = hn::Zero(d);
   auto bend = hn::Zero(d);
-  auto magnitude = hn::Zero(di);
   for (int k = 0; k < kCount; ++k) {
     const Direction<T>& dir = directions[k];
     const auto left = hn::LoadU(d, dir.row[1] + i);
@@ -43,8 +75,6 @@ HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share
     chosen[k] = kLinear ? linear : cubic;
     sum = hn::Add(sum, chosen[k]);
     bend = hn::Add(bend, hn::Abs(hn::Sub(cubic, linear)));
-    magnitude = hn::Add(magnitude, hn::PromoteTo(di, hn::LoadU(d8, dir.magnitude[0] + i)));
-    magnitude = hn::Add(magnitude, hn::PromoteTo(di, hn::LoadU(d8, dir.magnitude[1] + i)));
   }
   const auto prediction = hn::Mul(sum, hn::Set(d, share));
   auto spread = hn::Zero(d);
@@ -53,38 +83,60 @@ HWY_INLINE void predict_vector(const Direction<T>* directions, size_t i, T share
   }
   const auto bent =
       hn::Add(hn::Mul(bend, hn::Set(d, T(0.35))), hn::Mul(spread, hn::Set(d, T(0.25))));
-  hn::Vec<decltype(df)> steps;
   if constexpr (kPointwise) {
     const auto doubt = hn::Mul(bent, hn::Set(d, share));
     const auto size = hn::Abs(prediction);
     const auto reference = hn::IfThenElse(hn::Gt(doubt, size), doubt, size);
     const auto finite = hn::Le(reference, hn::Set(d, hwy::HighestValue<T>()));
     hn::StoreU(hn::IfThenElseZero(finite, hn::CopySign(reference, prediction)), d, predictions + i);
-    steps = to_float(hn::Div(hn::Mul(doubt, hn::Set(d, inverse_step)), reference));
+    return to_float(hn::Div(hn::Mul(doubt, hn::Set(d, inverse_step)), reference));
   } else {
     hn::StoreU(prediction, d, predictions + i);
-    steps = to_float(hn::Mul(bent, hn::Set(d, share * inverse_step)));
+    return to_float(hn::Mul(bent, hn::Set(d, share * inverse_step)));
   }
-  const T weight = kPointwise ? T(0.1) : T(0.2);
-  const auto around =
-      hn::Mul(hn::ConvertTo(df, magnitude), hn::Set(df, static_cast<float>(share * weight)));
-  const auto activity = hn::Add(hn::Add(steps, around), hn::Set(df, 0.03125f));
-  const hn::RebindToUnsigned<decltype(di)> du;
-  const auto bits = hn::BitCast(di, hn::ShiftRight<22>(hn::BitCast(du, activity)));
-  const auto context = hn::Sub(bits, hn::Set(di, 2 * (127 - 5)));
-  const auto clamped = hn::Min(hn::Max(context, hn::Zero(di)), hn::Set(di, kActivityContexts - 1));
-  hn::StoreU(hn::DemoteTo(d8, hn::Add(clamped, hn::Set(di, first_context))), d8, contexts + i);
 }
 
+// Two vectors of points at a time: magnitudes are added up, and contexts narrowed, for both.
 template <bool kPointwise, bool kLinear, int kCount, class T>
-void predict_n(const Direction<T>* directions, size_t count, T inverse_step, uint8_t first_context,
-               T* predictions, uint8_t* contexts) {
+void predict_n(const Direction<T>* from, size_t count, T inverse_step, uint8_t first_context,
+               T* HWY_RESTRICT predictions, uint8_t* HWY_RESTRICT contexts) {
   const hn::ScalableTag<T> d;
+  const hn::Rebind<float, decltype(d)> df;
+  const hn::Rebind<int32_t, decltype(d)> di;
+  const hn::Rebind<int16_t, decltype(d)> d16;
+  const hn::RebindToUnsigned<decltype(di)> du;
+  const hn::Twice<decltype(d16)> d16_both;
+  const hn::Rebind<uint8_t, decltype(d16_both)> d8_both;
   const size_t lanes = hn::Lanes(d);
   const T share = T(1) / static_cast<T>(kCount);
-  for (size_t i = 0; i < count; i += lanes) {
-    predict_vector<kPointwise, kLinear, kCount>(directions, i, share, inverse_step, first_context,
-                                                predictions, contexts);
+  const T weight = kPointwise ? T(0.1) : T(0.2);
+  const auto around = hn::Set(df, static_cast<float>(share * weight));
+  Direction<T> directions[kCount];  // out of the way of what is written
+  for (int k = 0; k < kCount; ++k) directions[k] = from[k];
+  for (size_t i = 0; i < count; i += 2 * lanes) {
+    auto magnitude = hn::Zero(d16_both);
+    for (int k = 0; k < kCount; ++k) {
+      for (const uint8_t* side : directions[k].magnitude) {
+        magnitude = hn::Add(magnitude, hn::PromoteTo(d16_both, hn::LoadU(d8_both, side + i)));
+      }
+    }
+    const auto context_of = [&](hn::Vec<decltype(d16)> sum, hn::Vec<decltype(df)> steps) {
+      const auto size = hn::ConvertTo(df, hn::PromoteTo(di, sum));
+      const auto activity = hn::Add(hn::Add(steps, hn::Mul(size, around)), hn::Set(df, 0.03125f));
+      const auto bits = hn::BitCast(di, hn::ShiftRight<22>(hn::BitCast(du, activity)));
+      return hn::DemoteTo(d16, bits);
+    };
+    const auto low = context_of(hn::LowerHalf(d16, magnitude),
+                                predict_vector<kPointwise, kLinear, kCount>(
+                                    directions, i, share, inverse_step, predictions));
+    const auto high = context_of(hn::UpperHalf(d16, magnitude),
+                                 predict_vector<kPointwise, kLinear, kCount>(
+                                     directions, i + lanes, share, inverse_step, predictions));
+    const auto context =
+        hn::Sub(hn::Combine(d16_both, high, low), hn::Set(d16_both, 2 * (127 - 5)));
+    const auto clamped = hn::Min(hn::DemoteTo(d8_both, context),
+                                 hn::Set(d8_both, static_cast<uint8_t>(kActivityContexts - 1)));
+    hn::StoreU(hn::Add(clamped, hn::Set(d8_both, first_context)), d8_both, contexts + i);
   }
 }
 
@@ -326,11 +378,20 @@ void base_costs(const Direction<T>* directions, int direction_count, const T* va
 
 template <class T>
 const InterpolationKernels<T>& table() {
-  static constexpr InterpolationKernels<T> kernels{predict<false, T>, predict<true, T>, correct<T>,
-                                                   quantize<T>,       restore<T>,       magnitudes,
-                                                   base_costs<T>};
+  static constexpr InterpolationKernels<T> kernels{every_other<T>,   join<T>,    predict<false, T>,
+                                                   predict<true, T>, correct<T>, quantize<T>,
+                                                   restore<T>,       magnitudes, base_costs<T>};
   return kernels;
 }
+
+#else
+
+template <class T>
+const InterpolationKernels<T>& table() {
+  return reference::interpolation_kernels<T>();
+}
+
+#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace firn::predict
@@ -340,11 +401,6 @@ HWY_AFTER_NAMESPACE();
 #include "base/simd_dispatch.hpp"
 
 namespace firn::predict {
-
-namespace reference {
-template <class T>
-const InterpolationKernels<T>& interpolation_kernels();
-}  // namespace reference
 
 template <class T>
 const InterpolationKernels<T>& interpolation_kernels(simd::Target target) {

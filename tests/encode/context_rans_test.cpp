@@ -57,10 +57,10 @@ TEST(Family, ReciprocalsDivideExactly) {
   for (std::uint32_t frequency = 1; frequency < kProbabilityScale; ++frequency) {
     Frequencies frequencies{};
     frequencies[0] = static_cast<std::uint16_t>(kProbabilityScale - frequency);
-    frequencies[32] = static_cast<std::uint16_t>(frequency);
+    frequencies[33] = static_cast<std::uint16_t>(frequency);
     EncodeTokens tokens;
     build_encode_tokens(frequencies, tokens);
-    const EncodeToken& token = tokens[32];
+    const EncodeToken& token = tokens[33];
     const std::uint32_t start = kProbabilityScale - frequency;
     const std::uint32_t limit = frequency << (31 - kProbabilityBits);
     std::vector<std::uint32_t> states = {1, 2, frequency, frequency - 1, limit - 1, limit - 2};
