@@ -473,7 +473,7 @@ Model train_model(const T* values, std::size_t count, int fast, const Wavefront&
                                            : std::array<std::uint8_t, 5>{18, 16, 5, 0, 0};
   model.spread = 4;
   model.floor = 8;
-  trainer.train_contexts(main_kind, 768, &model);
+  trainer.train_contexts(main_kind, 384, &model);
   return model;
 }
 
