@@ -199,6 +199,31 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
         next = reader.next;
       }
       int32_t* HWY_RESTRICT to = residuals + i + j;
+      // Payloads with few lanes are almost all zeros. Of those the states alone wait for each
+      // other: their frequencies are known beforehand, and words are rarely due.
+      if (kLanes < kRansGroup && !shifted) {
+        M sure = hn::FirstN(d, kVector);
+        for (size_t k = 0; k < kVectors; ++k) {
+          const V surely_zero = hn::ShiftLeft<4>(widen(zeros + j + k * kVector));
+          sure = hn::And(sure, hn::Lt(hn::And(states.v[k], slot_mask), surely_zero));
+        }
+        if (HWY_LIKELY(hn::AllTrue(d, sure))) {
+          M low = hn::FirstN(d, 0);
+          for (size_t k = 0; k < kVectors; ++k) {
+            const V table = hn::ShiftLeft<kProbabilityBits>(widen(tables + j + k * kVector));
+            const V first = hn::GatherIndex(d, slots, table);
+            const V frequency = hn::And(hn::ShiftRight<12>(first), slot_mask);
+            states.v[k] = hn::Add(hn::Mul(frequency, hn::ShiftRight<kProbabilityBits>(states.v[k])),
+                                  hn::And(states.v[k], slot_mask));
+            low = hn::Or(low, hn::Lt(states.v[k], hn::Set(d, static_cast<int32_t>(kRansLow))));
+            hn::StoreU(hn::Zero(d), d, to + k * kVector);
+          }
+          if (HWY_UNLIKELY(!hn::AllFalse(d, low))) {
+            for (size_t k = 0; k < kVectors; ++k) states.v[k] = renormalize(states.v[k], next);
+          }
+          continue;
+        }
+      }
       V tokens[kVectors];
       V any = hn::Zero(d);
       for (size_t k = 0; k < kVectors; ++k) {
