@@ -15,20 +15,21 @@ class BitWriter {
   // The low `bits` of a value that has no others; at most 32.
   void put(std::uint32_t value, int bits) {
     pending_ |= std::uint64_t{value} << used_;
-    for (used_ += bits; used_ >= 8; used_ -= 8, pending_ >>= 8) {
-      out_.write(static_cast<std::uint8_t>(pending_));
-    }
+    used_ += bits;
+    if (used_ < 32) return;
+    out_.write(static_cast<std::uint32_t>(pending_));
+    pending_ >>= 32;
+    used_ -= 32;
   }
   void finish() {
-    if (used_ > 0) out_.write(static_cast<std::uint8_t>(pending_));
-    pending_ = 0;
+    for (; used_ > 0; used_ -= 8, pending_ >>= 8) out_.write(static_cast<std::uint8_t>(pending_));
     used_ = 0;
   }
 
  private:
   ByteWriter& out_;
   std::uint64_t pending_ = 0;
-  int used_ = 0;  // bits of it, below 8
+  int used_ = 0;  // bits of it, below 32
 };
 
 // Takes whole bytes from a ByteReader, whose ok() tells whether they were there.

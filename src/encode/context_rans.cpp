@@ -468,16 +468,18 @@ ContextChoice choose_distribution(const std::uint32_t* counts, std::uint64_t tot
   return choice;
 }
 
-void count_cells(const Cell* cells, std::size_t count, std::uint32_t* even, std::uint32_t* odd) {
+// Into four histograms in turn, or two of them twice: equal neighbours do not wait for each other.
+void count_cells(const Cell* cells, std::size_t count,
+                 const std::array<std::uint32_t*, 4>& histograms) {
   std::size_t i = 0;
   for (; i + 4 <= count; i += 4) {
     const auto four = load_le<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(cells + i));
-    ++even[four & 0xFFFF];
-    ++odd[four >> 16 & 0xFFFF];
-    ++even[four >> 32 & 0xFFFF];
-    ++odd[four >> 48];
+    ++histograms[0][four & 0xFFFF];
+    ++histograms[1][four >> 16 & 0xFFFF];
+    ++histograms[2][four >> 32 & 0xFFFF];
+    ++histograms[3][four >> 48];
   }
-  for (; i < count; ++i) ++even[cells[i]];
+  for (; i < count; ++i) ++histograms[0][cells[i]];
 }
 
 // By context in the sample: magnitudes by width (0 to 64), then residuals modulo 4.
@@ -526,7 +528,7 @@ void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
   constexpr std::size_t kFewGroups = 64, kManyGroups = 256;
   if (shifts.context_count == 1 && count <= kManyGroups * kRansGroup) {
     // Most often the median of the one context is below 4 as it is.
-    std::size_t small = 0;
+    Unsigned<Q> small = 0;  // as wide as a residual, for a loop without conversions
     for (std::size_t i = 0; i < count; ++i) {
       small += static_cast<Unsigned<Q>>(residuals[i]) + 3 < 7;
     }
@@ -558,15 +560,19 @@ const std::uint32_t* ContextRansEncoder::count_tokens(const Q* residuals,
   std::uint8_t largest = 0;
   for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, contexts[i]);
   shifts.context_count = largest + 1;
-  // Two histograms in turn, so that equal neighbours do not wait for each other.
   const std::size_t size = static_cast<std::size_t>(shifts.context_count) * kTokenCount;
+  // What many contexts count is spread out anyway.
+  const std::size_t tables = shifts.context_count == 1 ? 4 : 2;
   std::uint32_t* counts = histogram_.reserve(2 * kSampleBins * kMaxContexts);
   choose_shifts(residuals, contexts, count, roughly, counts, shifts);
   Cell* cells = cells_.reserve(count);
   context_rans_kernels<Q>(target).tokenize(residuals, contexts, shifts, count, cells);
-  std::memset(counts, 0, 2 * size * sizeof *counts);
-  count_cells(cells, count, counts, counts + size);
-  for (std::size_t k = 0; k < size; ++k) counts[k] += counts[size + k];
+  std::memset(counts, 0, tables * size * sizeof *counts);
+  count_cells(cells, count,
+              {counts, counts + size, counts + 2 % tables * size, counts + 3 % tables * size});
+  for (std::size_t table = 1; table < tables; ++table) {
+    for (std::size_t k = 0; k < size; ++k) counts[k] += counts[table * size + k];
+  }
   return counts;
 }
 

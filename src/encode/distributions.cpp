@@ -405,23 +405,32 @@ int member_at(MemberPlace place) {
 }
 
 MemberChoice choose_member(const std::uint32_t* counts, int last) {
-  // Members are symmetric, so magnitudes will do; most members drop out after a few of them.
-  std::array<std::uint64_t, kMaxToken + 1> folded;
-  folded[0] = counts[token_index(0)];
+  // Members are symmetric, so magnitudes will do, of those that occur; most members drop out after
+  // a few of them.
+  struct Magnitude {
+    std::size_t index;
+    std::uint64_t count;
+  };
+  std::array<Magnitude, kMaxToken + 1> seen;
+  seen[0] = {token_index(0), counts[token_index(0)]};
+  std::size_t different = 1;
   const std::uint64_t escapes = counts[token_index(kEscapeToken)];
-  std::uint64_t total = escapes + folded[0], sum = escapes * (kMaxToken + 1);
+  std::uint64_t total = escapes + seen[0].count, sum = escapes * (kMaxToken + 1);
   for (int token = 1; token <= last; ++token) {
-    folded[token] = std::uint64_t{counts[token_index(token)]} + counts[token_index(-token)];
-    total += folded[token];
-    sum += folded[token] * static_cast<std::uint64_t>(token);
+    const std::uint64_t count =
+        std::uint64_t{counts[token_index(token)]} + counts[token_index(-token)];
+    seen[different] = {token_index(token), count};
+    different += count != 0;
+    total += count;
+    sum += count * static_cast<std::uint64_t>(token);
   }
   const Family& members = family();
   MemberChoice choice{0, ~std::uint64_t{0}};
   const auto consider = [&](int member) {
     const TokenCosts& costs = members.costs[member];
     std::uint64_t cost = escapes * costs[token_index(kEscapeToken)];
-    for (int token = 0; token <= last && cost < choice.cost; ++token) {
-      cost += folded[token] * costs[token_index(token)];
+    for (std::size_t i = 0; i < different && cost < choice.cost; ++i) {
+      cost += seen[i].count * costs[seen[i].index];
     }
     if (cost >= choice.cost) return false;
     choice = {member, cost};

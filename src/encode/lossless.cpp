@@ -24,7 +24,7 @@ Lossless& Lossless::operator=(Lossless&& other) noexcept {
   return *this;
 }
 
-std::size_t Lossless::capacity(std::size_t size) { return ZSTD_compressBound(size); }
+std::size_t Lossless::capacity(std::size_t size) { return ZSTD_COMPRESSBOUND(size); }
 
 std::size_t Lossless::compress(std::span<const std::uint8_t> in, std::uint8_t* out,
                                std::size_t room, int level) {
