@@ -486,17 +486,19 @@ void count_cells(const Cell* cells, std::size_t count,
 constexpr int kWidths = 65;
 constexpr int kSampleBins = kWidths + 4;
 
-// The shift of each context, from the median magnitude of about so many groups: it brings that
-// below 4.
+// The shift of each of the contexts in the set, from the median magnitude of about so many groups:
+// it brings that below 4.
 template <class Q>
 void sample_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
-                   std::size_t groups, std::uint32_t* histogram, ContextShifts& shifts) {
+                   std::size_t groups, std::uint64_t set, std::uint32_t* histogram,
+                   ContextShifts& shifts) {
   const std::size_t step = std::max<std::size_t>(1, count / (groups * kRansGroup));
   std::memset(histogram, 0,
               sizeof *histogram * kSampleBins * static_cast<std::size_t>(shifts.context_count));
   for (std::size_t group = 0; group < count; group += step * kRansGroup) {
     const std::size_t end = std::min(count, group + kRansGroup);
     for (std::size_t i = group; i < end; ++i) {
+      if ((set >> contexts[i] & 1) == 0) continue;
       std::uint32_t* bins = histogram + contexts[i] * kSampleBins;
       ++bins[std::bit_width(magnitude(residuals[i]))];
       ++bins[kWidths + (residuals[i] & 3)];
@@ -504,7 +506,9 @@ void sample_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
   }
   // A context that the sample missed takes the shift of the one below it.
   int shift = 0;
+  shifts.max = 0;
   for (int c = 0; c < shifts.context_count; ++c) {
+    if ((set >> c & 1) == 0) continue;
     const std::uint32_t* widths = histogram + c * kSampleBins;
     std::uint32_t total = 0;
     for (int width = 0; width < kWidths; ++width) total += widths[width];
@@ -535,10 +539,13 @@ void choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t
     if (2 * small >= count) return;
   }
   // At most bounds no context has a shift, and few samples tell.
-  sample_shifts(residuals, contexts, count, kFewGroups, histogram, shifts);
+  sample_shifts(residuals, contexts, count, kFewGroups, ~std::uint64_t{0}, histogram, shifts);
   if (roughly || shifts.max == 0 || count <= kFewGroups * kRansGroup) return;
-  shifts.max = 0;
-  sample_shifts(residuals, contexts, count, kManyGroups, histogram, shifts);
+  std::uint64_t shifted = 0;
+  for (int c = 0; c < shifts.context_count; ++c) {
+    if (shifts.shift[c] > 0) shifted |= std::uint64_t{1} << c;
+  }
+  sample_shifts(residuals, contexts, count, kManyGroups, shifted, histogram, shifts);
 }
 
 // log2 of a positive number, to 2e-4.
@@ -561,9 +568,9 @@ const std::uint32_t* ContextRansEncoder::count_tokens(const Q* residuals,
   for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, contexts[i]);
   shifts.context_count = largest + 1;
   const std::size_t size = static_cast<std::size_t>(shifts.context_count) * kTokenCount;
-  // What many contexts count is spread out anyway.
-  const std::size_t tables = shifts.context_count == 1 ? 4 : 2;
-  std::uint32_t* counts = histogram_.reserve(2 * kSampleBins * kMaxContexts);
+  // More of them only where that is no more work than counting.
+  const std::size_t tables = 2 * size <= count ? 4 : 2;
+  std::uint32_t* counts = histogram_.reserve(4 * kSampleBins * kMaxContexts);
   choose_shifts(residuals, contexts, count, roughly, counts, shifts);
   Cell* cells = cells_.reserve(count);
   context_rans_kernels<Q>(target).tokenize(residuals, contexts, shifts, count, cells);
