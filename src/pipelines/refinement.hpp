@@ -352,6 +352,18 @@ class Refinement {
  private:
   static constexpr std::size_t kPadding = predict::kRowSlack;
 
+  // Whole blocks, up to kPadding bytes behind the end, because rows are short.
+  template <class V>
+  static void copy_padded(const V* from, std::size_t count, V* to) {
+    constexpr std::size_t kBlock = 64;
+    static_assert(kBlock <= kPadding);
+    const auto* source = reinterpret_cast<const std::uint8_t*>(from);
+    auto* target = reinterpret_cast<std::uint8_t*>(to);
+    for (std::size_t i = 0; i < count * sizeof(V); i += kBlock) {
+      std::memcpy(target + i, source + i, kBlock);
+    }
+  }
+
   // Along the fastest axis the known row is copied with a straight line continued at both ends, so
   // that all points have the inner weights.
   void add_fast_axis(unsigned odd, std::size_t a, std::size_t b, std::size_t c,
@@ -360,14 +372,14 @@ class Refinement {
     const std::size_t row = known.row(a, b, c);
     const std::size_t length = known.extents[3];
     T* const line = edge_ + kPadding;
-    std::memcpy(line, known.points + row, length * sizeof(T));
+    copy_padded(known.points + row, length, line);
     const T first = line[0], last = line[length - 1];
     const T second = length > 1 ? line[1] : first, before = length > 1 ? line[length - 2] : last;
     line[-1] = first + (first - second);
     line[length] = last + (last - before);
     line[length + 1] = line[length] + (last - before);
     std::uint8_t* const codes = edge_magnitudes_ + kPadding;
-    std::memcpy(codes, known.magnitudes + row, length);
+    copy_padded(known.magnitudes + row, length, codes);
     codes[length] = codes[length - 1];
     set_weights(true, true, true, direction);
     direction.row = {line - 1, line, line + 1, line + 2};
