@@ -419,7 +419,8 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
       if (!candidate.same_way(plain) && !far_behind(list[i], 0.4)) close[kept++] = candidate;
     }
     constexpr std::size_t kEnough = 65536;
-    const int halvings = chunk.count() >= 4 * kEnough ? 2 : chunk.count() >= 2 * kEnough ? 1 : 0;
+    int halvings = 0;
+    while (halvings < 3 && chunk.count() >> (halvings + 1) >= kEnough) ++halvings;
     trial = rank_candidates(std::span(close.data(), kept), middle(chunk, halvings, 1), for_trial,
                             judge, workspace, out);
     list = close;
