@@ -101,6 +101,64 @@ TYPED_TEST(Interpolation, CorrectionsAreTheReferencesOnEveryTarget) {
   }
 }
 
+TYPED_TEST(Interpolation, PredictionsAndContextsAreTheReferencesOnEveryTarget) {
+  using T = TypeParam;
+  for (const std::size_t count : {1, 3, 8, 17, 64, 127, 1000}) {
+    std::vector<std::uint8_t> magnitudes(count + 2 * kRowSlack);
+    for (std::size_t i = 0; i < magnitudes.size(); ++i) {
+      magnitudes[i] = static_cast<std::uint8_t>(i % 5 == 0 ? 255 : i % 7);
+    }
+    for (int directions = 1; directions <= kMaxDirections; ++directions) {
+      Rows<T> rows(count, directions);
+      for (Direction<T>& each : rows.list) each.magnitude = {&magnitudes[0], &magnitudes[3]};
+      for (const bool linear : {false, true}) {
+        for (const bool pointwise : {false, true}) {
+          const auto predicted = [&](simd::Target target) {
+            const auto& kernels = interpolation_kernels<T>(target);
+            std::vector<T> points(count + kRowSlack);
+            std::vector<std::uint8_t> contexts(count + kRowSlack);
+            (pointwise ? kernels.predict_pointwise : kernels.predict)(
+                rows.list.data(), directions, linear, count, T(30), 20, points.data(),
+                contexts.data());
+            contexts.resize(count);
+            // NaN of any sign and payload is the same.
+            for (std::size_t i = 0; i < count; ++i) {
+              const T point = points[i] == points[i] ? points[i] : T(12345);
+              const auto* bytes = reinterpret_cast<const std::uint8_t*>(&point);
+              contexts.insert(contexts.end(), bytes, bytes + sizeof(T));
+            }
+            return contexts;
+          };
+          const auto expected = predicted(simd::Target::reference);
+          for (const simd::Target target : simd::available_targets()) {
+            EXPECT_EQ(predicted(target), expected) << count << ' ' << directions << ' ' << linear
+                                                   << pointwise << ' ' << simd::name_of(target);
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(Interpolation, RowsAreSplitAndJoinedOnEveryTarget) {
+  using T = TypeParam;
+  for (const simd::Target target : simd::available_targets()) {
+    const auto& kernels = interpolation_kernels<T>(target);
+    for (const std::size_t count : {1, 2, 3, 15, 16, 17, 33, 64, 100, 127}) {
+      // No more than is readable, so that a sanitizer sees what is read beyond it.
+      std::vector<T> row(count);
+      for (std::size_t i = 0; i < count; ++i) row[i] = static_cast<T>(i);
+      std::vector<T> even((count + 1) / 2), odd(count / 2), joined(count);
+      kernels.every_other(row.data(), count, even.size(), even.data());
+      if (count > 1) kernels.every_other(row.data() + 1, count - 1, odd.size(), odd.data());
+      for (std::size_t i = 0; i < even.size(); ++i) ASSERT_EQ(even[i], row[2 * i]);
+      for (std::size_t i = 0; i < odd.size(); ++i) ASSERT_EQ(odd[i], row[2 * i + 1]);
+      kernels.join(even.data(), odd.data(), count, joined.data());
+      EXPECT_EQ(joined, row) << count << ' ' << simd::name_of(target);
+    }
+  }
+}
+
 TEST(InterpolationCost, ACostIsAboutTheBitsOfAResidual) {
   EXPECT_EQ(base_cost(0), 0u);
   EXPECT_EQ(base_cost(0.5f), 1u << 15);
