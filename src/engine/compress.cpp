@@ -1,5 +1,6 @@
 #include "engine/compress.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -73,6 +74,7 @@ std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t,
   const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
   auto parameters = books.parameters_of(plan.parameters, number);
   if (choice != nullptr) parameters.choice = *choice;
+  parameters.keep_choice = choice != nullptr;
   std::uint8_t* const payload = to + container::record_head_bytes(raw_bytes);
   const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, payload);
   if (choice != nullptr) *choice = encoded.choice;
@@ -85,7 +87,8 @@ std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t,
 
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
                 pipelines::Workers& workers, CompressScratch& scratch, Output& output,
-                std::vector<pipelines::Choice>* choices, std::vector<SquaredError>* errors) {
+                std::vector<pipelines::Choice>* choices, std::vector<SquaredError>* errors,
+                Watch* watch) {
   std::uint8_t header_bytes[container::kMaxHeaderBytes];
   ByteWriter header_writer(header_bytes);
   container::write_header(plan.header, header_writer);
@@ -126,10 +129,40 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
                : encode_record<double>(array, strides, plan, scratch.books, region, number, choice,
                                        error, workspace, to);
   };
+
+  std::vector<std::vector<std::uint8_t>> ahead(watch != nullptr ? watch->ahead.size() : 0);
+  workers.for_each(ahead.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
+    const auto at = static_cast<std::size_t>(i);
+    std::uint8_t* const record = workspace.output.reserve(capacity);
+    ahead[at].assign(record, record + encode(watch->ahead[at], workspace, record));
+    return true;
+  });
+  const auto goes_on = [&](std::uint64_t number, std::size_t size) {
+    if (watch != nullptr && !watch->given_up) watch->given_up = !watch->goes_on(number, size);
+    return watch == nullptr || !watch->given_up;
+  };
+  for (std::size_t i = 0; i < ahead.size(); ++i) {
+    if (!goes_on(watch->ahead[i], ahead[i].size())) return std::monostate{};
+  }
+  // The record of a chunk that was encoded ahead, or null.
+  const auto find_ahead = [&](std::uint64_t number) -> const std::vector<std::uint8_t>* {
+    if (ahead.empty()) return nullptr;
+    const auto found = std::lower_bound(watch->ahead.begin(), watch->ahead.end(), number);
+    if (found == watch->ahead.end() || *found != number) return nullptr;
+    return &ahead[static_cast<std::size_t>(found - watch->ahead.begin())];
+  };
+  const auto take_or_encode = [&](std::uint64_t number, pipelines::Workspace& workspace,
+                                  std::uint8_t* to) {
+    const auto* const record = find_ahead(number);
+    if (record == nullptr) return encode(number, workspace, to);
+    std::memcpy(to, record->data(), record->size());
+    return record->size();
+  };
   // The error's place in a record is fixed; the index repeats it.
   const auto note = [&](std::uint64_t number, const std::uint8_t* record, std::size_t size) {
     scratch.entries.push_back({output.size() - size, size, load_le<std::uint16_t>(record + 1)});
-    return progress.add(grid.region(number).shape.count() * size_of(array.type));
+    return progress.add(grid.region(number).shape.count() * size_of(array.type)) &&
+           (find_ahead(number) != nullptr || goes_on(number, size));
   };
 
   bool room = true;
@@ -139,7 +172,7 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
       std::uint8_t* to = output.reserve(capacity);
       const bool direct = to != nullptr;
       if (!direct) to = workspace.output.reserve(capacity);
-      const std::size_t size = encode(number, workspace, to);
+      const std::size_t size = take_or_encode(number, workspace, to);
       if (direct) {
         output.commit(size);
       } else if (!append(to, size)) {
@@ -154,7 +187,7 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
         grid.count(),
         [&](std::uint64_t number, std::size_t slot, pipelines::Workspace& workspace) {
           scratch.slot_sizes[slot] =
-              encode(number, workspace, scratch.slots[slot].reserve(capacity));
+              take_or_encode(number, workspace, scratch.slots[slot].reserve(capacity));
         },
         [&](std::uint64_t number, std::size_t slot) {
           const std::uint8_t* record = scratch.slots[slot].data();
@@ -164,6 +197,7 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
   }
   if (!room) return too_small(output);
   if (progress.cancelled()) return Progress::error();
+  if (watch != nullptr && watch->given_up) return std::monostate{};
 
   if (grid.count() > 1) {
     ByteWriter tail(

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <firn/firn.hpp>
+#include <functional>
 #include <vector>
 
 #include "base/scratch.hpp"
@@ -47,12 +48,20 @@ struct SquaredError {
   std::uint64_t count = 0;
 };
 
+// For a compression that may be given up on the way.
+struct Watch {
+  std::vector<std::uint64_t> ahead;  // chunks to encode before the others, in rising order
+  // Told the size of each record, those of `ahead` first, then the others in order. False: give up.
+  std::function<bool(std::uint64_t chunk, std::uint64_t bytes)> goes_on;
+  bool given_up = false;  // then the output is of no use
+};
+
 // `choices`, for compressions of an array under several bounds: of each chunk, made by one of them
 // and kept by the next; empty: made anew. `errors`: of each chunk, by decoding it.
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
                 pipelines::Workers& workers, CompressScratch& scratch, Output& output,
                 std::vector<pipelines::Choice>* choices = nullptr,
-                std::vector<SquaredError>* errors = nullptr);
+                std::vector<SquaredError>* errors = nullptr, Watch* watch = nullptr);
 
 std::uint64_t worst_case_size(const plan::Plan& plan);
 

@@ -97,10 +97,6 @@ std::pair<RateSearch::Point, RateSearch::Point> RateSearch::segment(double Point
   return {samples_[i - 1], samples_[i]};
 }
 
-double slope_of(double run, double rise) {
-  return run == 0 ? kSteepest : std::clamp(rise / run, kSteepest, kFlattest);
-}
-
 double RateSearch::within_reach(double log_bound) {
   if (log_bound > highest_ && !knows_highest_) {
     const auto range = plan::value_range(array_, fill_, workers_);
@@ -173,21 +169,23 @@ double RateSearch::solve(double log_bits) {
 double RateSearch::by_sizes() const {
   constexpr std::size_t kPatience = 4;
   const double wanted = log2_of(kAim);
-  auto sorted = tried_;
+  auto points = tried_;
+  points.insert(points.end(), guesses_.begin(), guesses_.end());
+  auto sorted = points;
   std::sort(sorted.begin(), sorted.end(),
             [](const Point& a, const Point& b) { return a.bound < b.bound; });
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const Point &below = sorted[i - 1], &above = sorted[i];
     if (below.size < wanted || above.size > wanted) continue;
     const double share =
-        tried_.size() < kPatience ? (below.size - wanted) / (below.size - above.size) : 0.5;
+        points.size() < kPatience ? (below.size - wanted) / (below.size - above.size) : 0.5;
     return below.bound + share * (above.bound - below.bound);
   }
-  const Point& last = tried_.back();
-  const Point* other = &tried_[tried_.size() - 2];
-  for (std::size_t i = tried_.size() - 1; i-- > 0;) {
-    if (std::fabs(tried_[i].bound - last.bound) < 0.25) continue;
-    other = &tried_[i];
+  const Point& last = points.back();
+  const Point* other = &points[points.size() - 2];
+  for (std::size_t i = points.size() - 1; i-- > 0;) {
+    if (std::fabs(points[i].bound - last.bound) < 0.25) continue;
+    other = &points[i];
     break;
   }
   const double expected =
@@ -206,6 +204,7 @@ Result<double> RateSearch::first() {
   const std::uint64_t count = array_.shape.count();
   if (count == 0) return 0.0;
   fill_ = plan->parameters.fill;
+  chunk_ = plan->header.chunk;
   sample_.emplace(array_, plan->header.chunk, fill_,
                   std::clamp(count / kSampleShare, kLeastSample, kMostSample));
   const Roughness& whole = sample_->whole();
@@ -220,7 +219,7 @@ Result<double> RateSearch::first() {
   lowest_ = std::min(lowest_, highest_);
   // What every record takes whatever the bound makes the curve of a sample a little flat, and so do
   // ways to encode that are not as good as those of a thorough search.
-  too_flat_ = plan->parameters.thorough ? 1.2 : 1.05;
+  too_flat_ = plan->parameters.thorough ? 1.08 : 1.0;
   const double overhead = overhead_of(plan->parameters, array_.shape.rank);
   const double wanted = log2_of(8 * kAim * overhead * target_bytes_ / static_cast<double>(count));
   const double found = solve(wanted);
@@ -233,92 +232,92 @@ Result<double> RateSearch::first() {
 
 // A few chunks, at even steps through the bytes when all are put in order of how much a value of
 // theirs takes: what takes much and what takes little changes with the bound in different ways.
-std::vector<std::size_t> RateSearch::typical_chunks(
-    const Grid& grid, const std::vector<container::RecordTable::Entry>& records) {
+std::vector<std::uint64_t> RateSearch::ahead() {
   constexpr std::size_t kShare = 8, kSeveral = 6;
-  std::vector<std::size_t> order(records.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  ahead_ = seen_ = 0;
+  seen_before_ = seen_after_ = 0;
+  // Later the sizes of whole compressions tell more than a few chunks do; and of a small step the
+  // sample tells enough.
+  constexpr double kLittle = 0.04;
+  if (sizes_.size() < 2 || tried_.size() > 1 || !guesses_.empty() ||
+      std::fabs(log2_of(whole_size_ / kAim)) <= kLittle) {
+    return {};
+  }
+  const Grid grid(array_.shape, chunk_);
   const auto density = [&](std::size_t chunk) {
-    return static_cast<double>(records[chunk].size) /
+    return static_cast<double>(sizes_[chunk]) /
            static_cast<double>(grid.region(chunk).shape.count());
   };
+  std::vector<std::size_t> order(sizes_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return density(a) < density(b); });
-  std::uint64_t total = 0, before = 0;
-  for (const auto& record : records) total += record.size;
-  const std::size_t wanted = std::max<std::size_t>(records.size() < kSeveral ? 1 : 2,
-                                                   (records.size() + kShare / 2) / kShare);
-  std::vector<std::size_t> chosen;
+  double before = 0;
+  const std::size_t wanted =
+      std::max<std::size_t>(sizes_.size() < kSeveral ? 1 : 2, (sizes_.size() + kShare / 2) / kShare);
+  std::vector<std::uint64_t> chosen;
   for (const std::size_t chunk : order) {
-    before += records[chunk].size;
-    if (before * 2 * wanted > total * (2 * chosen.size() + 1)) chosen.push_back(chunk);
+    before += static_cast<double>(sizes_[chunk]);
+    if (before * 2 * static_cast<double>(wanted) >
+        whole_bytes_ * static_cast<double>(2 * chosen.size() + 1)) {
+      chosen.push_back(chunk);
+    }
     if (chosen.size() == wanted) break;
   }
+  std::sort(chosen.begin(), chosen.end());
+  ahead_ = chosen.size();
   return chosen;
 }
 
-// Where the size changes by `missing` after the compression at `from`, as a few of its chunks tell;
-// `to` is where the sample says.
-double RateSearch::probe(double from, double to, double missing,
-                         const std::vector<container::RecordTable::Entry>& records,
-                         const std::vector<pipelines::Choice>& choices) {
-  // Nearer bounds do not tell how steep the curve is.
-  constexpr double kNearest = 0.15;
-  const double expected = slope_of(to - from, missing);
-  if (std::fabs(to - from) < kNearest) to = from + (missing < 0 ? kNearest : -kNearest);
-  const auto plan = plan_for_step(array_, options_, exp2_of(to), workers_);
-  if (!plan) {
-    error_ = plan.error();
-    return to;
-  }
-  const Grid grid(array_.shape, plan->header.chunk);
-  std::vector<Region> regions;
-  std::vector<pipelines::Choice> kept;
-  std::uint64_t before = 0, total = 0;
-  for (const auto& record : records) total += record.size;
-  for (const std::size_t chunk : typical_chunks(grid, records)) {
-    regions.push_back(grid.region(chunk));
-    kept.push_back(choices[chunk]);
-    before += records[chunk].size;
-  }
-  const auto after = encoded_bytes(array_, *plan, regions, workers_, &kept);
-  double slope = slope_of(
-      to - from, log2_of(static_cast<double>(after)) - log2_of(static_cast<double>(before)));
-  if (regions.size() == 1) {
-    // It may be unlike the others.
-    const double unseen = 1 - static_cast<double>(before) / static_cast<double>(total);
-    slope += (expected - slope) * unseen / 2;
-  }
-  return from + missing / slope;
+bool RateSearch::goes_on(std::uint64_t chunk, std::uint64_t bytes) {
+  if (seen_ == ahead_) return true;
+  ++seen_;
+  seen_before_ += static_cast<double>(sizes_[static_cast<std::size_t>(chunk)]);
+  seen_after_ += static_cast<double>(bytes);
+  // Near enough that the others may make up for it.
+  constexpr double kSure = 0.004;
+  return seen_ < ahead_ || std::fabs(expected_size() / kAim - 1) <= kSure;
 }
 
-std::optional<double> RateSearch::next_bound(
-    const std::vector<container::RecordTable::Entry>& records,
-    const std::vector<pipelines::Choice>& choices) {
-  // So little is missing that the slope need not be known well; so few chunks that one of them is
-  // not much less than all.
-  constexpr double kLittle = 0.04;
-  constexpr std::size_t kFewChunks = 2;
-  const Point& last = tried_.back();
+// Of the compression under way, over what is wanted: changed since the last whole one as much as
+// what was seen of it. One chunk may be unlike the others.
+double RateSearch::expected_size() const {
+  double change = seen_after_ / seen_before_;
+  if (seen_ == 1) {
+    const double unseen = 1 - seen_before_ / whole_bytes_, expected = kAim / whole_size_;
+    change += (expected - change) * unseen / 2;
+  }
+  return whole_size_ * change;
+}
+
+std::optional<double> RateSearch::next_bound() {
+  const Point& last = guesses_.empty() ? tried_.back() : guesses_.back();
   const double missing = log2_of(kAim) - last.size;
+  const bool alone = tried_.size() + guesses_.size() == 1;
   double wanted = last.bound;
-  if (tried_.size() > 1) {
+  if (!alone) {
     wanted = by_sizes();
   } else if (samples_.size() > 1) {
     const double bits = sampled_bits(last.bound);
     wanted = within_reach(last.bound + (solve(bits + missing) - sampled_bound(bits)) / too_flat_);
-    if (records.size() > kFewChunks && std::fabs(missing) > kLittle && wanted != last.bound &&
-        !error_) {
-      wanted = probe(last.bound, wanted, missing, records, choices);
-    }
   }
   // Larger bounds for smaller sizes, if the sample knows nothing better.
-  if (tried_.size() == 1 && !((wanted - last.bound) * missing < 0)) {
+  if (alone && !((wanted - last.bound) * missing < 0)) {
     wanted = last.bound - 2 * missing;
   }
   wanted = within_reach(last.bound + std::clamp(wanted - last.bound, -kSameChoice, kSameChoice));
   if (error_ || std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
+}
+
+double RateSearch::forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices) {
+  if (std::fabs(wanted - chosen_at_) > kSameChoice && std::fabs(wanted - here) > kSameChoice / 2) {
+    choices->clear();
+    tried_.clear();
+    guesses_.clear();
+    sizes_.clear();
+  }
+  return exp2_of(wanted);
 }
 
 std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size,
@@ -327,7 +326,7 @@ std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size,
   const double got = static_cast<double>(size) / target_bytes_;
   // Those within the limits come first, then those too small, then those too large.
   const double off = std::fabs(got - kAim) + (got <= kMost ? 0 : 2) + (got >= kLeast ? 0 : 1);
-  if (tried_.empty() || off < best_off_) {
+  if (attempts_ == 0 || off < best_off_) {
     best_off_ = off;
     best_bound_ = bound_abs;
   }
@@ -341,35 +340,55 @@ std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size,
   }
   const double here = log2_of(bound_abs);
   if (here >= highest_ && got > 1) return {};
+  whole_size_ = got;
+  whole_bytes_ = 0;
+  sizes_.clear();
+  for (const auto& record : records) {
+    sizes_.push_back(record.size);
+    whole_bytes_ += static_cast<double>(record.size);
+  }
   if (tried_.empty()) chosen_at_ = here;
   tried_.push_back({here, log2_of(got)});
-  const auto wanted = next_bound(records, *choices);
-  if (wanted && std::fabs(*wanted - chosen_at_) > kSameChoice &&
-      std::fabs(*wanted - here) > kSameChoice / 2) {
-    // Sizes of chunks that were encoded in other ways tell nothing.
-    choices->clear();
-    tried_.clear();
-  }
-  return wanted ? std::optional(exp2_of(*wanted)) : wanted;
+  guesses_.clear();
+  const auto wanted = next_bound();
+  if (!wanted) return {};
+  return forget_if_far(*wanted, here, choices);
+}
+
+double RateSearch::instead(double bound_abs, std::vector<pipelines::Choice>* choices) {
+  const double here = log2_of(bound_abs);
+  guesses_.push_back({here, log2_of(expected_size())});
+  return forget_if_far(next_bound().value_or(here), here, choices);
 }
 
 Status compress_to_ratio(const ArrayView& array, const Options& options, const Execution& execution,
                          pipelines::Workers& workers, CompressScratch& scratch, Output& output) {
   RateSearch search(array, options, workers);
   std::vector<pipelines::Choice> choices;
-  const auto attempt = [&](double bound_abs) -> Status {
+  Watch watch;
+  watch.goes_on = [&](std::uint64_t chunk, std::uint64_t bytes) {
+    return search.goes_on(chunk, bytes);
+  };
+  const auto attempt = [&](double bound_abs, Watch* watched) -> Status {
     output.rewind();
     auto plan = plan_for_step(array, options, bound_abs, workers);
     if (!plan) return plan.error();
-    return compress(array, *plan, execution, workers, scratch, output, &choices);
+    return compress(array, *plan, execution, workers, scratch, output, &choices, nullptr, watched);
   };
   const auto first = search.first();
   if (!first) return first.error();
   for (double bound_abs = *first;;) {
-    if (const Status status = attempt(bound_abs); !status) return status;
+    watch.ahead = search.ahead();
+    watch.given_up = false;
+    if (const Status status = attempt(bound_abs, &watch); !status) return status;
+    if (watch.given_up) {
+      bound_abs = search.instead(bound_abs, &choices);
+      continue;
+    }
     const auto next = search.next(bound_abs, output.size(), scratch.entries, &choices);
     if (!next) {
-      return search.best_bound() == bound_abs ? std::monostate{} : attempt(search.best_bound());
+      return search.best_bound() == bound_abs ? std::monostate{}
+                                              : attempt(search.best_bound(), nullptr);
     }
     bound_abs = *next;
   }

@@ -343,11 +343,16 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   const Choice& choice = options.choice;
   if (choice.candidate.pipeline != Pipeline::automatic) {
     workspace.runner_up = choice.runner_up;
+    if (choice.model) {
+      workspace.causal_model = *choice.model;
+      parameters.trained = true;
+    }
     const bool done = encode_with(choice.candidate, chunk, parameters, workspace, out, encoded);
     workspace.runner_up = {};
     encoded->choice = choice;
     if (done) return true;
     parameters.choice = {};
+    parameters.trained = false;
   }
   parameters.measured = !options.pointwise;
   std::array<Candidate, kMaxCandidates> list{};
@@ -482,6 +487,11 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
             ? encode_best(chunk, parameters, workspace, out, &encoded)
             : encode_with({parameters.pipeline, 0, 0, parameters.finer, parameters.thorough}, chunk,
                           parameters, workspace, out, &encoded);
+    Choice& choice = encoded.choice;
+    if (done && parameters.keep_choice && choice.candidate.pipeline == Pipeline::causal &&
+        !choice.model) {
+      choice.model = std::make_shared<const CausalModel>(workspace.causal_model);
+    }
     if (done && encoded.size < raw_bytes) return encoded;
   }
   if (parameters.pipeline != Pipeline::raw &&

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <firn/firn.hpp>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -35,11 +36,13 @@ struct Candidate {
 };
 
 // The one that was chosen, to be used again; automatic: none was. For `lorenzo`, `blockpack` and
-// `contexts` also the packed orders of its differences.
+// `contexts` also the packed orders of its differences; for `causal`, if it will be used again, what
+// it was trained to.
 struct Choice {
   Candidate candidate{};
   std::uint8_t orders = 0;
   RunnerUp runner_up{};
+  std::shared_ptr<const CausalModel> model{};
 };
 
 // The same for all chunks of a stream, but for what is said to differ.
@@ -64,6 +67,7 @@ struct Parameters {
   BookPolicy books = BookPolicy::cost;
   std::uint32_t book = kNoBook;
   Choice choice;  // of this chunk for `automatic`, made under a bound not far from this one
+  bool keep_choice = false;  // the choice that is made will be used again
   bool streaming = false;  // decode: the output is too large for the caches to be of use
 };
 
