@@ -1,6 +1,7 @@
 // What it costs to ask for a ratio: processor time of a compression under Bound::ratio over that of
 // one compression at the bound which it found, and how near it came. One thread; the two take
-// turns, best of several. Fields of at least a megabyte.
+// turns, best of several, of more when they take less than a millisecond. Fields of at least a
+// megabyte.
 //
 //     firn_bench_ratio_search FOLDER [--ratio R] [--tile MB] [--repeat N] [--preset NAME]
 //
@@ -56,13 +57,17 @@ Outcome measure(const bench::Field& field, firn::Preset preset, double ratio, in
   const double bound = firn::inspect(*found)->bound_abs;
   fixed.bound = bound > 0 ? firn::Bound::abs(bound) : firn::Bound::lossless();
   double searched = 1e9, once = 1e9;
-  for (int i = 0; i < repeat; ++i) {
+  constexpr double kEnough = 0.05;
+  double spent = 0;
+  for (int i = 0; i < repeat || spent < kEnough; ++i) {
     const double begin = processor_seconds();
     (void)compressor.compress(field.view(), ask, quiet);
     const double middle = processor_seconds();
     (void)compressor.compress(field.view(), fixed, quiet);
     searched = std::min(searched, middle - begin);
-    once = std::min(once, processor_seconds() - middle);
+    const double end = processor_seconds();
+    once = std::min(once, end - middle);
+    spent += end - begin;
   }
   outcome.times = searched / once;
   return outcome;

@@ -18,7 +18,7 @@ double overhead_of(const pipelines::Parameters& parameters, int rank) {
   return borders * (parameters.thorough ? 1.1 : 1) * (parameters.fill ? 1.2 : 1);
 }
 // The sizes that hold a ratio (within 1 %), of what it asks for, and the size that is aimed at.
-constexpr double kLeast = 0.9905, kMost = 1.0098, kAim = 0.999;
+constexpr double kLeast = 0.9903, kMost = 1.01, kAim = 1;
 constexpr int kMaxAttempts = 8;
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
@@ -239,7 +239,7 @@ std::vector<std::uint64_t> RateSearch::ahead() {
   // Later the sizes of whole compressions tell more than a few chunks do; and of a small step the
   // sample tells enough.
   constexpr double kLittle = 0.04;
-  if (sizes_.size() < 2 || tried_.size() > 1 || !guesses_.empty() ||
+  if (sizes_.size() < 3 || tried_.size() > 1 || !guesses_.empty() ||
       std::fabs(log2_of(whole_size_ / kAim)) <= kLittle) {
     return {};
   }
@@ -274,9 +274,10 @@ bool RateSearch::goes_on(std::uint64_t chunk, std::uint64_t bytes) {
   ++seen_;
   seen_before_ += static_cast<double>(sizes_[static_cast<std::size_t>(chunk)]);
   seen_after_ += static_cast<double>(bytes);
-  // Near enough that the others may make up for it.
-  constexpr double kSure = 0.004;
-  return seen_ < ahead_ || std::fabs(expected_size() / kAim - 1) <= kSure;
+  // How far off they may be: to leave them costs what they cost, to go on in vain a whole pass. So
+  // the larger a part they are, the nearer to the limits.
+  const double sure = 0.003 + 0.015 * seen_before_ / whole_bytes_;
+  return seen_ < ahead_ || std::fabs(expected_size() / kAim - 1) <= sure;
 }
 
 // Of the compression under way, over what is wanted: changed since the last whole one as much as

@@ -14,22 +14,13 @@ namespace {
 constexpr std::uint64_t kRegionValues = 65536, kFewestRegions = 4, kMostRegions = 64;
 constexpr std::uint64_t kBoxValues = 4096;
 // Points that are looked at for roughness, a few neighbours at a time.
-constexpr std::uint64_t kRuns = 256, kRun = 4;
+constexpr std::uint64_t kRuns = 128, kRun = 4;
 
 // log2 of a number of at least 1, to about 0.09, and continuous; in units of 2^-32, so that many
 // can be added at once.
 constexpr double kRoughUnit = 0x1p-32;
 std::uint64_t rough_log2(double value) {
   return (std::bit_cast<std::uint64_t>(value) - (std::uint64_t{1023} << 52)) >> 20;
-}
-
-// The i-th of points that lie evenly in a box, along one of its axes: multiples of the powers of
-// the root of x^5 = x + 1, which do not come near each other in up to four dimensions.
-std::uint64_t spread(std::uint64_t i, std::uint64_t extent, int axis) {
-  constexpr std::array<std::uint64_t, kMaxRank> kPowers = {0xDB4F0B91, 0xBBE05633, 0xA0F2EC75,
-                                                           0x89E18285};
-  const std::uint64_t turn = (i + 1) * kPowers[static_cast<std::size_t>(axis)] & 0xFFFFFFFFu;
-  return (turn * (extent & 0xFFFFFFFFu) >> 32) + (turn * (extent >> 32));
 }
 
 // A chunk's shape, halved until it has at most so many values.
@@ -113,13 +104,15 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
     const T mask = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
     for (std::uint64_t run = 0; run < kRuns; ++run) {
       const Region& region = regions[static_cast<std::size_t>(run % regions.size())];
+      std::uint64_t rest = spread(run / regions.size(), region.shape.count());
       // The first point, and the way to the ones before it along the two fastest axes; or to
       // those after it at the array's border.
       std::int64_t at = 0;
       std::array<std::int64_t, 2> step{};
       std::uint64_t length = kRun;
       for (int k = region.shape.rank - 1, axis = 0; k >= 0; --k, ++axis) {
-        const std::uint64_t place = spread(run, region.shape.extents[k], axis) + region.origin[k];
+        const std::uint64_t place = rest % region.shape.extents[k] + region.origin[k];
+        rest /= region.shape.extents[k];
         at += static_cast<std::int64_t>(place) * strides[k];
         if (axis == 0)
           length = std::min(length, region.origin[k] + region.shape.extents[k] - place);
