@@ -22,6 +22,8 @@ constexpr double kLeast = 0.9903, kMost = 1.01, kAim = 1;
 constexpr int kMaxAttempts = 8;
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
+// How much flatter the curve of the whole is than that of the samples, which see small boxes.
+constexpr double kFlatter = 0.94;
 // How far from a sample the curve through the samples is trusted, in octaves of the bound.
 constexpr double kNear = 0.3;
 // Chunks keep the way they were encoded in under bounds that are not further apart, in octaves; the
@@ -217,9 +219,6 @@ Result<double> RateSearch::first() {
   lowest_ = highest_ - (array_.type == Type::f32 ? 26 : 55);
   if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   lowest_ = std::min(lowest_, highest_);
-  // What every record takes whatever the bound makes the curve of a sample a little flat, and so do
-  // ways to encode that are not as good as those of a thorough search.
-  too_flat_ = plan->parameters.thorough ? 1.08 : 1.0;
   const double overhead = overhead_of(plan->parameters, array_.shape.rank);
   const double wanted = log2_of(8 * kAim * overhead * target_bytes_ / static_cast<double>(count));
   const double found = solve(wanted);
@@ -299,8 +298,13 @@ std::optional<double> RateSearch::next_bound() {
   if (!alone) {
     wanted = by_sizes();
   } else if (samples_.size() > 1) {
-    const double bits = sampled_bits(last.bound);
-    wanted = within_reach(last.bound + (solve(bits + missing) - sampled_bound(bits)) / too_flat_);
+    const Point &low = samples_.front(), &high = samples_.back();
+    const double slope = std::clamp(
+        (evenly(high.size) - evenly(low.size)) / (high.bound - low.bound), kSteepest, kFlattest);
+    const double bits =
+        last.size + log2_of(8 * target_bytes_ / static_cast<double>(array_.shape.count()));
+    wanted = within_reach(last.bound +
+                          (evenly(bits + missing) - evenly(bits)) / (kFlatter * slope));
   }
   // Larger bounds for smaller sizes, if the sample knows nothing better.
   if (alone && !((wanted - last.bound) * missing < 0)) {
