@@ -333,11 +333,14 @@ ValueRange value_range(const ArrayView& array, std::optional<double> fill,
                                  : value_range_of<double>(array, fill, workers);
 }
 
-Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
+namespace {
+
+// check_options() into a plan that is there already: a plan is large, and small messages are short.
+Status check_into(Type type, const Shape& shape, const Options& options, Plan& plan) {
   if (type != Type::f32 && type != Type::f64) return bad("unknown value type");
   if (!known(options.pipeline)) return bad("unknown pipeline");
   if (options.books > BookPolicy::offline) return bad("unknown book policy");
-  if (const Status status = check_bound(options.bound); !status) return status.error();
+  if (const Status status = check_bound(options.bound); !status) return status;
   if (options.max_abs && (!(*options.max_abs > 0) || !std::isfinite(*options.max_abs))) {
     return bad("max_abs " + text_of(*options.max_abs) + "; it must be a positive number");
   }
@@ -345,7 +348,6 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
     return bad("max_abs limits the bound of a ratio; this bound is " +
                std::string(name_of(options.bound.kind)));
   }
-  Plan plan;
   plan.parameters.pipeline = pipeline_of(options);
   if (options.tune > Tune::psnr) return bad("unknown tuning; it is size or psnr");
   plan.parameters.tune_psnr = options.tune == Tune::psnr;
@@ -380,22 +382,34 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
     }
   }
   if (const Status status = check_shapes(type, shape, chunk, format::kMaxChunkValues); !status)
-    return status.error();
+    return status;
   plan.header.chunk = chunk;
   if (options.fill && !std::isnan(*options.fill)) {  // NaN is kept without being named
     const double fill = type == Type::f32 ? static_cast<float>(*options.fill) : *options.fill;
     plan.header.fill = plan.parameters.fill = fill;
   }
+  return std::monostate{};
+}
+
+}  // namespace
+
+Result<Plan> check_options(Type type, const Shape& shape, const Options& options) {
+  Result<Plan> plan = Plan{};
+  if (const Status status = check_into(type, shape, options, *plan); !status) plan = status.error();
   return plan;
 }
 
 Result<Plan> make_plan(const ArrayView& array, const Options& options,
                        pipelines::Workers& workers) {
-  Result<Plan> plan = check_options(array.type, array.shape, options);
-  if (!plan) return plan;
-  if (array.data == nullptr && array.shape.count() != 0) return bad("the array's data is null");
-  if (array.shape.count() == 0) return plan;
-  if (array.type == Type::f32) {
+  Result<Plan> plan = Plan{};
+  const Status status = check_into(array.type, array.shape, options, *plan);
+  if (!status) {
+    plan = status.error();
+  } else if (array.shape.count() == 0) {
+    // As it is.
+  } else if (array.data == nullptr) {
+    plan = bad("the array's data is null");
+  } else if (array.type == Type::f32) {
     resolve_bound<float>(array, workers, &*plan);
   } else {
     resolve_bound<double>(array, workers, &*plan);
