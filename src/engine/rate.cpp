@@ -195,7 +195,9 @@ double RateSearch::by_sizes() const {
                           : -0.5;
   double slope = (last.size - other->size) / (last.bound - other->bound);
   if (!(slope < expected / 4 && slope > expected * 4)) slope = expected;
-  return last.bound + (wanted - last.size) / slope;
+  // Steps that all fell short were too small: each is twice the last.
+  const int short_steps = static_cast<int>(points.size()) - 2;
+  return last.bound + (wanted - last.size) / slope * exp2_of(short_steps);
 }
 
 Result<double> RateSearch::first() {
@@ -238,7 +240,7 @@ std::vector<std::uint64_t> RateSearch::ahead() {
   // Later the sizes of whole compressions tell more than a few chunks do; and of a small step the
   // sample tells enough.
   constexpr double kLittle = 0.04;
-  if (sizes_.size() < 3 || tried_.size() > 1 || !guesses_.empty() ||
+  if (sizes_.size() < 5 || tried_.size() > 1 || !guesses_.empty() ||
       std::fabs(log2_of(whole_size_ / kAim)) <= kLittle) {
     return {};
   }
