@@ -12,7 +12,7 @@ namespace firn::engine {
 namespace {
 
 constexpr std::uint64_t kRegionValues = 65536, kFewestRegions = 4, kMostRegions = 64;
-constexpr std::uint64_t kBoxValues = 4096;
+constexpr std::uint64_t kBoxValues = 4096, kChoiceShare = 4;
 // Points that are looked at for roughness, a few neighbours at a time.
 constexpr std::uint64_t kRuns = 128, kRun = 4;
 
@@ -176,6 +176,7 @@ Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double>
 
   const std::size_t box_bytes = static_cast<std::size_t>(box.count()) * size_of(array.type);
   values_.resize(regions.size() * box_bytes);
+  box_ = box;
   stacked_ = {values_.data(), array.type, box, {}};
   stacked_.shape.extents[0] *= boxes;
   const auto strides = array.strides ? *array.strides : contiguous_strides(shape);
@@ -208,6 +209,17 @@ double Sample::bits(const plan::Plan& plan, pipelines::Workers& workers,
   plan::Plan quick = plan;
   quick.parameters.thorough = false;
   quick.parameters.trial = true;
+  const bool choose = plan.parameters.pipeline == Pipeline::automatic;
+  if (choose && choices != nullptr && choices->empty()) {
+    // Some of the boxes tell which way is good.
+    std::vector<Region> parts = chunks_;
+    for (Region& part : parts) {
+      std::uint64_t& extent = part.shape.extents[0];
+      const std::uint64_t boxes = extent / box_.extents[0];
+      extent = box_.extents[0] * ((boxes + kChoiceShare - 1) / kChoiceShare);
+    }
+    encoded_bytes(stacked_, quick, parts, workers, choices);
+  }
   const auto bytes = static_cast<double>(encoded_bytes(stacked_, quick, chunks_, workers, choices));
   const double bits = 8 * bytes / static_cast<double>(stacked_.shape.count());
   // The sample may be rougher or smoother than the whole.

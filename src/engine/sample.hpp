@@ -59,6 +59,7 @@ class Sample {
 
  private:
   std::vector<std::uint8_t> values_;
+  Shape box_;
   ArrayView stacked_;
   std::vector<Region> chunks_;  // of it
   Roughness whole_, sampled_;
