@@ -254,8 +254,8 @@ std::vector<std::uint64_t> RateSearch::ahead() {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return density(a) < density(b); });
   double before = 0;
-  const std::size_t wanted =
-      std::max<std::size_t>(sizes_.size() < kSeveral ? 1 : 2, (sizes_.size() + kShare / 2) / kShare);
+  const std::size_t wanted = std::max<std::size_t>(sizes_.size() < kSeveral ? 1 : 2,
+                                                   (sizes_.size() + kShare / 2) / kShare);
   std::vector<std::uint64_t> chosen;
   for (const std::size_t chunk : order) {
     before += static_cast<double>(sizes_[chunk]);
@@ -305,8 +305,8 @@ std::optional<double> RateSearch::next_bound() {
         (evenly(high.size) - evenly(low.size)) / (high.bound - low.bound), kSteepest, kFlattest);
     const double bits =
         last.size + log2_of(8 * target_bytes_ / static_cast<double>(array_.shape.count()));
-    wanted = within_reach(last.bound +
-                          (evenly(bits + missing) - evenly(bits)) / (kFlatter * slope));
+    wanted =
+        within_reach(last.bound + (evenly(bits + missing) - evenly(bits)) / (kFlatter * slope));
   }
   // Larger bounds for smaller sizes, if the sample knows nothing better.
   if (alone && !((wanted - last.bound) * missing < 0)) {
@@ -317,7 +317,8 @@ std::optional<double> RateSearch::next_bound() {
   return wanted;
 }
 
-double RateSearch::forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices) {
+double RateSearch::forget_if_far(double wanted, double here,
+                                 std::vector<pipelines::Choice>* choices) {
   if (std::fabs(wanted - chosen_at_) > kSameChoice && std::fabs(wanted - here) > kSameChoice / 2) {
     choices->clear();
     tried_.clear();

@@ -39,9 +39,9 @@ class RateSearch {
   std::vector<std::uint64_t> ahead();
   // Told the size of each record of a compression: whether it is worth going on.
   bool goes_on(std::uint64_t chunk, std::uint64_t bytes);
-  // After a compression with `bound_abs` gave `size` bytes, in these records: the bound to try next,
-  // or nothing when the best one so far will do or no better one is to be expected. Forgets the
-  // ways in which chunks were encoded when that is so far off that others may be better.
+  // After a compression with `bound_abs` gave `size` bytes, in these records: the bound to try
+  // next, or nothing when the best one so far will do or no better one is to be expected. Forgets
+  // the ways in which chunks were encoded when that is so far off that others may be better.
   std::optional<double> next(double bound_abs, std::uint64_t size,
                              const std::vector<container::RecordTable::Entry>& records,
                              std::vector<pipelines::Choice>* choices);
@@ -86,14 +86,14 @@ class RateSearch {
 
   std::vector<Point> tried_;    // in order
   std::vector<Point> guesses_;  // of those that were given up since the last whole one
-  double chosen_at_ = 0;      // log2 of the bound at which their chunks' choices were made
+  double chosen_at_ = 0;        // log2 of the bound at which their chunks' choices were made
   double best_bound_ = 0, best_off_ = 0;
   int attempts_ = 0;
 
-  std::vector<std::uint64_t> sizes_;  // of the records of the last whole compression
-  double whole_bytes_ = 0;            // of all of them
-  double whole_size_ = 0;             // over what is wanted
-  std::size_t ahead_ = 0, seen_ = 0;  // chunks of the compression under way
+  std::vector<std::uint64_t> sizes_;         // of the records of the last whole compression
+  double whole_bytes_ = 0;                   // of all of them
+  double whole_size_ = 0;                    // over what is wanted
+  std::size_t ahead_ = 0, seen_ = 0;         // chunks of the compression under way
   double seen_before_ = 0, seen_after_ = 0;  // bytes of these then and now
   std::optional<Error> error_;
 };

@@ -36,8 +36,8 @@ struct Candidate {
 };
 
 // The one that was chosen, to be used again; automatic: none was. For `lorenzo`, `blockpack` and
-// `contexts` also the packed orders of its differences; for `causal`, if it will be used again, what
-// it was trained to.
+// `contexts` also the packed orders of its differences; for `causal`, if it will be used again,
+// what it was trained to.
 struct Choice {
   Candidate candidate{};
   std::uint8_t orders = 0;
@@ -68,7 +68,7 @@ struct Parameters {
   std::uint32_t book = kNoBook;
   Choice choice;  // of this chunk for `automatic`, made under a bound not far from this one
   bool keep_choice = false;  // the choice that is made will be used again
-  bool streaming = false;  // decode: the output is too large for the caches to be of use
+  bool streaming = false;    // decode: the output is too large for the caches to be of use
 };
 
 struct Encoded {
