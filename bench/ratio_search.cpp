@@ -57,7 +57,7 @@ Outcome measure(const bench::Field& field, firn::Preset preset, double ratio, in
   const double bound = firn::inspect(*found)->bound_abs;
   fixed.bound = bound > 0 ? firn::Bound::abs(bound) : firn::Bound::lossless();
   double searched = 1e9, once = 1e9;
-  constexpr double kEnough = 0.05;
+  constexpr double kEnough = 0.2;
   double spent = 0;
   for (int i = 0; i < repeat || spent < kEnough; ++i) {
     const double begin = processor_seconds();

@@ -55,11 +55,13 @@ Result<plan::Plan> plan_for_step(const ArrayView& array, const Options& options,
     const double bound = half_step / (1 - exp2_of(-margin));
     return options.max_abs ? std::min(bound, *options.max_abs) : bound;
   };
-  int margin = plan->parameters.margin;
-  plan = plan_for_bound(array, options, bound_for(margin), workers);
-  if (!plan || plan->parameters.margin <= margin) return plan;
-  auto tighter = plan_for_bound(array, options, bound_for(margin + 1), workers);
-  if (!tighter || tighter->parameters.margin > margin) return tighter;
+  const int margin = plan->parameters.margin;
+  plan::change_bound(bound_for(margin), &*plan);
+  if (plan->parameters.margin <= margin) return plan;
+  const double bound = plan->parameters.bound_abs;
+  plan::change_bound(bound_for(margin + 1), &*plan);
+  if (plan->parameters.margin > margin) return plan;
+  plan::change_bound(bound, &*plan);
   plan->header.margin = plan->parameters.margin = margin;
   return plan;
 }

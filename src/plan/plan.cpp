@@ -268,6 +268,7 @@ double quantization_error(const ArrayView& array, const pipelines::Parameters& p
 
 template <class T>
 void set_bound(double bound_abs, double magnitude, Plan* plan) {
+  plan->magnitude = magnitude;
   T bound =
       round_down<T>(std::min(bound_abs, static_cast<double>(std::numeric_limits<T>::max()) / 8));
   // A step or its inverse that is not a normal number cannot quantise: keep every bit instead.
@@ -326,6 +327,11 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
 }  // namespace
 
 double error_of_psnr(double width, double psnr_db) { return width * power_of_ten(-psnr_db / 20); }
+
+void change_bound(double bound_abs, Plan* plan) {
+  plan->header.type == Type::f32 ? set_bound<float>(bound_abs, plan->magnitude, plan)
+                                 : set_bound<double>(bound_abs, plan->magnitude, plan);
+}
 
 ValueRange value_range(const ArrayView& array, std::optional<double> fill,
                        pipelines::Workers& workers) {

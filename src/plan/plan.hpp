@@ -12,6 +12,7 @@ namespace firn::plan {
 struct Plan {
   container::Header header;
   pipelines::Parameters parameters;
+  double magnitude = 0;  // the largest that was seen of the values, for the margin
 };
 
 // What can be checked without the data: shapes, bound, pipeline. Leaves header.bound_abs open.
@@ -19,6 +20,9 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
 
 // The plan for an array. `rel` and `psnr` read all of it once or a few times.
 Result<Plan> make_plan(const ArrayView& array, const Options& options, pipelines::Workers& workers);
+
+// The bound and its margin in a plan that has an absolute bound already.
+void change_bound(double bound_abs, Plan* plan);
 
 // Minimum and maximum of the finite values that are not fill. low > high when there are none.
 struct ValueRange {
