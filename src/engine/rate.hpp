@@ -5,7 +5,7 @@
 // array (a few percent), then by compressing. The first compression tells how far the sample is
 // off, and the second most often meets the ratio. It begins with a few chunks whose sizes are
 // compared with those that they had before; when they promise too much or too little it is given
-// up for another bound, and once more when half of it is done.
+// up for another bound.
 #pragma once
 
 #include <firn/firn.hpp>
