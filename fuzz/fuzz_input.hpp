@@ -32,10 +32,13 @@ struct ForgedChunk {
     const auto kind = in.read<std::uint8_t>();
     chunk.type = kind % 2 == 0 ? Type::f32 : Type::f64;
     chunk.shape.rank = 1 + kind / 2 % kMaxRank;
+    // Longer rows than columns, at most some 100,000 values.
+    constexpr std::uint64_t kMostAlong[kMaxRank] = {1, 20, 11, 5};
     for (int k = 0; k < chunk.shape.rank; ++k) {
-      // Longer rows than columns, at most some 100,000 values.
       const std::uint64_t extent = in.read<std::uint8_t>();
-      chunk.shape.extents[k] = k + 1 == chunk.shape.rank ? 1 + extent * 3 : 1 + extent % 20;
+      chunk.shape.extents[k] = k + 1 == chunk.shape.rank
+                                   ? 1 + extent * 3
+                                   : 1 + extent % kMostAlong[chunk.shape.rank - 1];
     }
     const auto margin = in.read<std::uint8_t>();
     chunk.margin = 2 + margin % 9;

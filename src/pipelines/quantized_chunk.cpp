@@ -134,7 +134,7 @@ struct PointwiseQuantizer {
         scale(static_cast<T>(parameters.bound_abs)) {}
   bool find_base(T value, Q* base) const {
     *base = static_cast<Q>(quantize::log_index(value, scale));
-    return std::isnormal(value);
+    return costly(value);  // those that may have a code, the largest subnormal ones among them
   }
   static bool base_fits(Q) { return true; }
   static bool needs_wide(T) { return false; }
@@ -246,6 +246,7 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
 
   const auto take_piece = [&](const T* values, std::size_t length, std::size_t offset) {
     Q* codes = result->codes + offset;
+    // Before the first value that has a code, which all codes are relative to.
     for (std::size_t i = 0; !have_base && i < length; ++i) {
       if (values[i] == fill) continue;
       have_base = quantizer.find_base(values[i], &result->base);

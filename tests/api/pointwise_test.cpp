@@ -2,6 +2,7 @@
 // denormals, masks, refusals and what a stream says of itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -58,6 +59,23 @@ TYPED_TEST(Pointwise, KeepsZerosSignsAndTheSmallestNumbers) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_EQ(std::signbit(values[i]), std::signbit(decoded[i])) << i;
       EXPECT_EQ(values[i] == 0, decoded[i] == 0) << i;
+    }
+  }
+}
+
+// Some subnormal numbers are within the bound of a normal one, and so have a code.
+TYPED_TEST(Pointwise, HoldsForChunksThatBeginWithSubnormalNumbers) {
+  using Limits = std::numeric_limits<TypeParam>;
+  for (const double share : {0.999, 0.99, 0.97, 0.9, 0.5, 1e-3}) {
+    std::vector<TypeParam> values(20, static_cast<TypeParam>(Limits::min() * TypeParam(1.5)));
+    std::fill_n(values.begin(), 10, static_cast<TypeParam>(Limits::min() * TypeParam(share)));
+    for (const Pipeline pipeline : test::pointwise_pipelines()) {
+      for (const double bound : {0.3, 0.046875, 1e-3}) {
+        Options options = pointwise(bound, pipeline);
+        test::expect_promises(values, {2, 10}, options);
+        options.chunk = Shape{2, 4};  // rows apart, one after the other
+        test::expect_promises(values, {2, 10}, options);
+      }
     }
   }
 }
