@@ -218,13 +218,13 @@ void write_level(const Refinement<T>& refinement, const Geometry& geometry, bool
   const std::int64_t stride = chunk.row_stride();
   T* const joined = reinterpret_cast<T*>(workspace.wanted.reserve(length * sizeof(T)));
   const std::uint8_t* exact = workspace.exact_bytes.data();
+  std::size_t a = 0, b = 0, c = 0;  // of the grid's row
   chunk.for_each_row([&](T* row, std::size_t offset) {
     for (std::size_t begin = 0; begin < chunk.row_length(); begin += length) {
-      const std::size_t number = (offset + begin) / length;
-      const std::size_t plane = number / geometry.extents[2];
       T* const values = stride == 1 ? row + begin : joined;
-      refinement.join_row(plane / geometry.extents[1], plane % geometry.extents[1],
-                          number % geometry.extents[2], values, nullptr);
+      refinement.join_row(a, b, c, values, nullptr);
+      if (++c == geometry.extents[2]) c = 0, ++b;
+      if (b == geometry.extents[1]) b = 0, ++a;
       if (any_exact) {
         const std::size_t first = offset + begin;
         workspace.exact_map.for_each(first, first + length, [&](std::size_t i) {
