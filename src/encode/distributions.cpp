@@ -207,10 +207,6 @@ class ExpectedCodes {
   std::array<int, 2> excess_{};
 };
 
-}  // namespace
-
-namespace {
-
 // Token 0 has the first slots, so that a decoder can tell it by a comparison; the others follow in
 // their order.
 int index_in_slot_order(int place) {
