@@ -125,8 +125,8 @@ void for_each_chunk(const Field& field, double rel, std::uint64_t chunk_values, 
         pipelines::QuantizeOutcome::done) {
       return false;
     }
-    const auto orders = choose_orders(chunk.codes, chunk.count, box.rank(), box.extents(),
-                                      predict::kMaxLags, workspace);
+    const auto orders =
+        choose_orders(chunk.codes, chunk.count, box.rank(), box.extents(), {}, workspace);
     const auto lags = pipelines::lags_of(orders, box.rank(), box.extents());
     const auto& kernels = predict::kernels<Q>(workspace.target);
     if (chunk.exact_count != 0) {

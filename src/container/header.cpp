@@ -1,7 +1,11 @@
 #include "container/header.hpp"
 
+#ifdef FIRN_HAS_XXHASH_DISPATCH
+#include <xxh_x86dispatch.h>  // with it, the names of xxhash.h mean the dispatching functions
+#else
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#endif
 
 #include <algorithm>
 #include <cmath>

@@ -196,16 +196,18 @@ HWY_INLINE void planes_to_bytes(ByteVector* v) {
 // A superblock's planes, and for each the mask of its nonzero bytes. Code that works on kPlanes
 // planes (8, 16, 32 or 64, the next above the width) does so without looking at the width: a
 // branch that is hard to predict costs more than some planes of zeros.
-struct Planes {
-  alignas(32) uint8_t plane[kMaxPlanes][kPlaneBytes];
-  // As many zeros follow, so that kPlanes masks can be read from any plane on.
-  alignas(32) uint32_t mask[2 * kMaxPlanes];
+template <int kCount>
+struct PlanesUpTo {
+  alignas(32) uint8_t plane[kCount][kPlaneBytes];
+  alignas(32) uint32_t mask[kCount + 1];  // a zero behind the last
 };
+using Planes = PlanesUpTo<kMaxPlanes>;
 
 // Planes of the two's complement as planes first ... of the zigzag code: there plane 0 is the sign,
 // and the others are one place up and exclusive-ored with it.
+template <int kCount>
 HWY_INLINE void store_planes(const ByteVector* v, int count, ByteVector sign, int first,
-                             size_t half, Planes& planes) {
+                             size_t half, PlanesUpTo<kCount>& planes) {
   const Bytes d;
   for (int p = 0; p < count; ++p) {
     hn::Store(hn::Xor(v[p], sign), d, planes.plane[first + p] + half / 8);
@@ -216,15 +218,17 @@ HWY_INLINE void store_planes(const ByteVector* v, int count, ByteVector sign, in
 
 // The width of the widest zigzag code, given the extremes of a superblock's words.
 HWY_INLINE int width_of(WordVector low, WordVector high) {
-  const Words d;
   const auto low_code = hn::Xor(hn::Add(low, low), hn::ShiftRight<15>(low));
   const auto high_code = hn::Xor(hn::Add(high, high), hn::ShiftRight<15>(high));
-  alignas(32) uint64_t lanes[4] = {};
-  hn::Store(hn::Or(low_code, high_code), d, reinterpret_cast<int16_t*>(lanes));
-  uint64_t all = lanes[0] | lanes[1] | lanes[2] | lanes[3];
-  all |= all >> 32;
-  all |= all >> 16;
-  return std::bit_width(static_cast<uint16_t>(all));
+  const hn::RebindToUnsigned<Words> du;
+  const auto all = hn::BitCast(du, hn::Or(low_code, high_code));
+  if constexpr (kBothHalves) {
+    const hn::Half<decltype(du)> half;
+    const auto both = hn::Max(hn::LowerHalf(half, all), hn::UpperHalf(half, all));
+    return std::bit_width(hn::GetLane(hn::MaxOfLanes(half, both)));
+  } else {
+    return std::bit_width(hn::GetLane(hn::MaxOfLanes(du, all)));
+  }
 }
 
 // Planes from the bytes of wide values, one array of kSuperblock bytes for each byte of a value.
@@ -285,7 +289,7 @@ HWY_INLINE int load_words(const Q* residuals, SuperblockWords& words) {
   return width_of(low, high);
 }
 
-HWY_INLINE void planes_of_words(const SuperblockWords& words, int width, Planes& planes) {
+HWY_INLINE void planes_of_words(const SuperblockWords& words, int width, PlanesUpTo<16>& planes) {
   const Bytes d;
   for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
     const auto& w = words[half / kHalfStep];
@@ -314,25 +318,26 @@ HWY_INLINE void planes_of_words(const SuperblockWords& words, int width, Planes&
   }
 }
 
-// make_planes fills the planes below the width, which it returns.
-HWY_INLINE int make_planes(const int16_t* residuals, Planes& planes) {
+// Fills the planes below the width, which it returns; 17 or more: they do not fit.
+constexpr int kTooWide = 17;
+HWY_INLINE int narrow_planes(const int16_t* residuals, PlanesUpTo<16>& planes) {
   SuperblockWords words;
   const int width = load_words(residuals, words);
   if (width != 0) planes_of_words(words, width, planes);
   return width;
 }
 
-HWY_INLINE int make_planes(const int32_t* residuals, Planes& planes) {
+HWY_INLINE int narrow_planes(const int32_t* residuals, PlanesUpTo<16>& planes) {
   SuperblockWords words;
   const int width = load_words(residuals, words);
   // Words that may have been saturated.
-  if (width == 16) return wide_planes(residuals, planes);
+  if (width == 16) return kTooWide;
   if (width != 0) planes_of_words(words, width, planes);
   return width;
 }
 
 // Most int64 superblocks fit int32.
-HWY_INLINE int make_planes(const int64_t* residuals, Planes& planes) {
+HWY_INLINE int narrow_planes(const int64_t* residuals, PlanesUpTo<16>& planes) {
   const hn::CappedTag<int64_t, 4> d;
   const hn::RebindToUnsigned<decltype(d)> du;
   const hn::Rebind<int32_t, decltype(d)> d32;
@@ -345,17 +350,27 @@ HWY_INLINE int make_planes(const int64_t* residuals, Planes& planes) {
     hn::StoreU(v32, d32, narrowed + i);
     changed = hn::Or(changed, hn::Xor(v, hn::PromoteTo(d, v32)));
   }
-  if (hn::AllTrue(d, hn::Eq(changed, hn::Zero(d)))) return make_planes(narrowed, planes);
-  return wide_planes(residuals, planes);
+  if (!hn::AllTrue(d, hn::Eq(changed, hn::Zero(d)))) return kTooWide;
+  return narrow_planes(narrowed, planes);
 }
 
 using EightBytes = hn::FixedTag<uint8_t, 8>;
 
 // Stores 8 bytes, of which those that the mask marks come first.
-HWY_INLINE void compress8(const uint8_t* bytes, unsigned mask, uint8_t* out) {
+HWY_INLINE void compress8(hn::Vec<EightBytes> bytes, unsigned mask, uint8_t* out) {
   const EightBytes d;
   const auto indices = hn::Load(d, kByteShuffles.compress[mask]);
-  hn::StoreU(hn::TableLookupBytes(hn::LoadU(d, bytes), indices), d, out);
+  hn::StoreU(hn::TableLookupBytes(bytes, indices), d, out);
+}
+HWY_INLINE void compress8(const uint8_t* bytes, unsigned mask, uint8_t* out) {
+  compress8(hn::LoadU(EightBytes(), bytes), mask, out);
+}
+
+// Which bytes of `bytes` are not zero.
+HWY_INLINE unsigned nonzero_bytes(uint64_t bytes) {
+  constexpr uint64_t kLow = 0x7F7F7F7F7F7F7F7F;
+  const uint64_t high_bits = (((bytes & kLow) + kLow) | bytes) & ~kLow;
+  return static_cast<unsigned>((high_bits >> 7) * 0x0102040810204080 >> 56);
 }
 
 HWY_INLINE uint8_t* compress_plane(const uint8_t* plane, uint32_t mask, uint8_t* out) {
@@ -366,17 +381,24 @@ HWY_INLINE uint8_t* compress_plane(const uint8_t* plane, uint32_t mask, uint8_t*
   return out + std::popcount(mask);
 }
 
-// Writes a superblock of nonzero width whose kPlanes planes are all set.
-template <int kPlanes>
-HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
-  // Dense planes end with the last that has more than kMaxSparse nonzero bytes.
+// Sets the masks of all kPlanes planes; returns how many planes are dense: they end with the last
+// that has more than kMaxSparse nonzero bytes.
+template <int kPlanes, int kCount>
+HWY_INLINE int mark_planes(PlanesUpTo<kCount>& planes) {
   uint64_t crowded = 0;
   for (int p = 0; p < kPlanes; ++p) {
     planes.mask[p] = nonzero_bytes(planes.plane[p]);
     crowded |= static_cast<uint64_t>(std::popcount(planes.mask[p]) > kMaxSparse) << p;
   }
-  std::memset(planes.mask + kPlanes, 0, kPlanes * sizeof(uint32_t));
-  const int dense = static_cast<int>(std::bit_width(crowded));
+  planes.mask[kPlanes] = 0;
+  return static_cast<int>(std::bit_width(crowded));
+}
+
+// Writes a superblock of nonzero width whose kPlanes planes are all set and marked.
+template <int kPlanes, int kCount>
+HWY_INLINE uint8_t* write_planes(const PlanesUpTo<kCount>& planes, int width, int dense,
+                                 uint8_t* out) {
+  const Bytes d;
   const int sparse = width - dense;
   if (kPlanes <= 8 || width < kLongHeader) {
     *out++ = static_cast<uint8_t>(width << 4 | dense);
@@ -386,17 +408,17 @@ HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
     *out++ = static_cast<uint8_t>(dense);
   }
   // Each of the following steps may write too much, which the next ones overwrite.
-  std::memcpy(out, planes.plane, kPlanes * kPlaneBytes);
-  out += dense * kPlaneBytes;
-  uint32_t pairs[kPlanes / 8];
-  for (int g = 0; g < kPlanes / 8; ++g) {
-    pairs[g] = nonzero_bytes(reinterpret_cast<const uint8_t*>(planes.mask + dense + 8 * g));
+  for (size_t j = 0; j < kPlanes * kPlaneBytes; j += hn::Lanes(d)) {
+    hn::StoreU(hn::Load(d, planes.plane[0] + j), d, out + j);
   }
-  std::memcpy(out, pairs, sizeof(pairs));
+  out += dense * kPlaneBytes;
+  uint8_t* pairs = out;
   out += (sparse + 1) / 2;
-  for (int i = 0; i < kPlanes / 2; ++i) {
-    const unsigned pair = pairs[i / 4] >> (8 * (i % 4)) & 0xFF;
-    compress8(reinterpret_cast<const uint8_t*>(planes.mask + dense + 2 * i), pair, out);
+  for (int p = dense; p < width; p += 2) {
+    const uint64_t masks = planes.mask[p] | static_cast<uint64_t>(planes.mask[p + 1]) << 32;
+    const unsigned pair = nonzero_bytes(masks);
+    *pairs++ = static_cast<uint8_t>(pair);
+    compress8(hn::BitCast(EightBytes(), hn::Set(hn::FixedTag<uint64_t, 1>(), masks)), pair, out);
     out += std::popcount(pair);
   }
   for (int p = dense; p < width; ++p) {
@@ -406,26 +428,43 @@ HWY_INLINE uint8_t* emit(Planes& planes, int width, uint8_t* out) {
 }
 
 template <class Q>
-uint8_t* encode(const Q* residuals, size_t n, uint8_t* out) {
-  constexpr int kBits = 8 * sizeof(Q);
-  Planes planes;
-  uint8_t* run = nullptr;  // the header of the run of zero superblocks that we are in
-  for (size_t i = 0; i < n; i += kSuperblock) {
-    if (i % kBlockpackTile == 0) run = nullptr;
-    int width;
-    if (n - i >= kSuperblock) {
-      width = make_planes(residuals + i, planes);
-    } else {
-      alignas(32) Q padded[kSuperblock] = {};
-      std::memcpy(padded, residuals + i, (n - i) * sizeof(Q));
-      width = make_planes(padded, planes);
+HWY_NOINLINE uint8_t* write_wide(const Q* residuals, uint8_t* out) {
+  if constexpr (sizeof(Q) == 2) {
+    return out;  // they all fit
+  } else {
+    Planes planes;
+    const int width = wide_planes(residuals, planes);
+    if (sizeof(Q) == 4 || width <= 32) {
+      return write_planes<32>(planes, width, mark_planes<32>(planes), out);
     }
-    if (width != 0) {
+    return write_planes<kMaxPlanes>(planes, width, mark_planes<kMaxPlanes>(planes), out);
+  }
+}
+
+// Up to a tile of whole superblocks, in two steps, so that several can be in flight in each: the
+// planes of all, then their bytes, whose places depend on those before.
+template <class Q>
+HWY_INLINE uint8_t* encode_tile(const Q* residuals, size_t count, uint8_t* out) {
+  struct Superblock {
+    PlanesUpTo<16> planes;
+    int width, dense;
+  };
+  Superblock blocks[kBlockpackTile / kSuperblock];
+  for (size_t i = 0; i < count; ++i) {
+    Superblock& block = blocks[i];
+    block.width = narrow_planes(residuals + i * kSuperblock, block.planes);
+    if (block.width != 0) {
+      block.dense = block.width <= 8 ? mark_planes<8>(block.planes) : mark_planes<16>(block.planes);
+    }
+  }
+  uint8_t* run = nullptr;  // the header of the run of zero superblocks that we are in
+  for (size_t i = 0; i < count; ++i) {
+    const Superblock& block = blocks[i];
+    if (block.width != 0) {
       run = nullptr;
-      out = width <= 8    ? emit<8>(planes, width, out)
-            : width <= 16 ? emit<16>(planes, width, out)
-            : width <= 32 ? emit<std::min(32, kBits)>(planes, width, out)
-                          : emit<kBits>(planes, width, out);
+      out = block.width <= 8    ? write_planes<8>(block.planes, block.width, block.dense, out)
+            : block.width <= 16 ? write_planes<16>(block.planes, block.width, block.dense, out)
+                                : write_wide(residuals + i * kSuperblock, out);
     } else if (run != nullptr) {
       ++*run;
     } else {
@@ -434,6 +473,19 @@ uint8_t* encode(const Q* residuals, size_t n, uint8_t* out) {
     }
   }
   return out;
+}
+
+template <class Q>
+uint8_t* encode(const Q* residuals, size_t n, uint8_t* out) {
+  for (; n >= kBlockpackTile; residuals += kBlockpackTile, n -= kBlockpackTile) {
+    out = encode_tile(residuals, kBlockpackTile / kSuperblock, out);
+  }
+  if (n % kSuperblock == 0) return encode_tile(residuals, n / kSuperblock, out);
+  alignas(32) Q padded[kBlockpackTile];
+  const size_t count = n / kSuperblock + 1;
+  std::memcpy(padded, residuals, n * sizeof(Q));
+  std::memset(padded + n, 0, (count * kSuperblock - n) * sizeof(Q));
+  return encode_tile(padded, count, out);
 }
 
 // ---- Decoding

@@ -9,8 +9,9 @@
 namespace firn::pipelines {
 namespace {
 
-// Each further lag doubles the loads of a difference; three reach almost all of the ratio.
-constexpr int kMaxLags = 3;
+// Each further lag doubles the loads of a difference; three reach almost all of the ratio, and so
+// does half of the usual sample.
+constexpr OrderSearch kSearch{.max_lags = 3, .sample = 1024};
 
 template <class T, class Q>
 QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
@@ -25,7 +26,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.signs = quantized.signs;
   head.orders =
       kept_or_chosen_orders(Pipeline::blockpack, parameters, quantized.codes, quantized.count,
-                            chunk.rank(), chunk.extents(), kMaxLags, workspace);
+                            chunk.rank(), chunk.extents(), kSearch, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
   const auto& predict = predict::kernels<Q>(workspace.target);
   ByteWriter writer(out);

@@ -80,7 +80,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.signs = quantized.signs;
   head.finer = parameters.finer;
   head.orders = kept_or_chosen_orders(Pipeline::contexts, parameters, quantized.codes, count,
-                                      chunk.rank(), chunk.extents(), predict::kMaxLags, workspace);
+                                      chunk.rank(), chunk.extents(), {}, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
   const auto& predict = predict::kernels<Q>(workspace.target);
   if (head.exact_count != 0) {

@@ -317,7 +317,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.finer = parameters.finer;
   head.orders =
       kept_or_chosen_orders(Pipeline::lorenzo, parameters, quantized.codes, quantized.count,
-                            chunk.rank(), chunk.extents(), predict::kMaxLags, workspace);
+                            chunk.rank(), chunk.extents(), {}, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());
   if (head.exact_count != 0) {
     predict::kernels<Q>(workspace.target)
@@ -396,8 +396,8 @@ QuantizeOutcome sample_as(const Box<const T>& part, const Parameters& parameters
   QuantizedChunk<T, Q> quantized;
   const QuantizeOutcome outcome = quantize_chunk<T, Q>(part, parameters, workspace, &quantized);
   if (outcome != QuantizeOutcome::done) return outcome;
-  const Orders orders = choose_orders(quantized.codes, quantized.count, part.rank(), part.extents(),
-                                      predict::kMaxLags, workspace);
+  const Orders orders =
+      choose_orders(quantized.codes, quantized.count, part.rank(), part.extents(), {}, workspace);
   const predict::Lags lags = lags_of(orders, part.rank(), part.extents());
   if (quantized.exact_count != 0) {
     predict::kernels<Q>(workspace.target)

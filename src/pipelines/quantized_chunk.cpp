@@ -225,7 +225,7 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
                               const Parameters& parameters, Workspace& workspace,
                               QuantizedChunk<T, Q>* result) {
   // Rows are taken in pieces: what is special about a few values concerns only theirs.
-  constexpr std::size_t kPiece = 16384;
+  constexpr std::size_t kPiece = 65536;
   const auto& scale = quantizer.scale;
   const std::size_t count = chunk.count();
   const std::size_t row_length = chunk.row_length();
@@ -337,25 +337,26 @@ double mean_square(const Box<const T>& chunk, const Parameters& parameters,
 
 template <class Q>
 Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents& extents,
-                     int max_lags, Workspace& workspace) {
-  constexpr std::size_t kPieces = 8, kPiece = 256;
+                     const OrderSearch& search, Workspace& workspace) {
+  constexpr std::size_t kPieces = 8;
+  const std::size_t piece_length = search.sample / kPieces;
   const auto& kernels = predict::kernels<Q>(workspace.target);
-  Q residuals[kPiece];
+  Q residuals[OrderSearch::kMaxSample / kPieces];
   const auto cost_of = [&](const Orders& orders) {
     const predict::Lags lags = lags_of(orders, rank, extents);
     std::uint64_t cost = 0;
-    if (count <= kPieces * kPiece) {
-      for (std::size_t i = 0; i < count; i += kPiece) {
-        const std::size_t length = std::min(kPiece, count - i);
+    if (count <= kPieces * piece_length) {
+      for (std::size_t i = 0; i < count; i += piece_length) {
+        const std::size_t length = std::min(piece_length, count - i);
         kernels.difference(codes + i, length, lags, residuals);
         cost += kernels.cost(residuals, length);
       }
       return cost;
     }
     for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      const std::size_t begin = (count - kPiece) * (2 * piece + 1) / (2 * kPieces);
-      kernels.difference(codes + begin, kPiece, lags, residuals);
-      cost += kernels.cost(residuals, kPiece);
+      const std::size_t begin = (count - piece_length) * (2 * piece + 1) / (2 * kPieces);
+      kernels.difference(codes + begin, piece_length, lags, residuals);
+      cost += kernels.cost(residuals, piece_length);
     }
     return cost;
   };
@@ -369,7 +370,7 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
   // Every set of axes, then one more difference along each axis of the best set.
   for (unsigned set = 1; set < (1u << rank); ++set) {
     Orders orders{};
-    bool sensible = std::popcount(set) <= max_lags;
+    bool sensible = std::popcount(set) <= search.max_lags;
     for (int k = 0; k < rank; ++k) {
       orders[k] = set >> k & 1;
       if (orders[k] != 0 && extents[k] == 1) sensible = false;
@@ -379,7 +380,7 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
   const Orders first = best;
   int lags = 0;
   for (int k = 0; k < rank; ++k) lags += first[k];
-  for (int k = 0; k < rank && lags < max_lags; ++k) {
+  for (int k = 0; k < rank && lags < search.max_lags; ++k) {
     if (first[k] != 1 || extents[k] < 3) continue;
     Orders orders = first;
     orders[k] = 2;
@@ -630,12 +631,12 @@ FIRN_INSTANTIATE(double, std::int32_t)
 FIRN_INSTANTIATE(double, std::int64_t)
 #undef FIRN_INSTANTIATE
 #undef FIRN_INSTANTIATE_QUANTIZE
-template Orders choose_orders(const std::int16_t*, std::size_t, int, const Extents&, int,
-                              Workspace&);
-template Orders choose_orders(const std::int32_t*, std::size_t, int, const Extents&, int,
-                              Workspace&);
-template Orders choose_orders(const std::int64_t*, std::size_t, int, const Extents&, int,
-                              Workspace&);
+template Orders choose_orders(const std::int16_t*, std::size_t, int, const Extents&,
+                              const OrderSearch&, Workspace&);
+template Orders choose_orders(const std::int32_t*, std::size_t, int, const Extents&,
+                              const OrderSearch&, Workspace&);
+template Orders choose_orders(const std::int64_t*, std::size_t, int, const Extents&,
+                              const OrderSearch&, Workspace&);
 template std::int16_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 template std::int32_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 template std::int64_t* reserve_codes(std::size_t, std::size_t, Workspace&);

@@ -67,11 +67,17 @@ template <class T, class Q>
 double mean_square(const Box<const T>& chunk, const Parameters& parameters,
                    const QuantizedChunk<T, Q>& quantized);
 
-// The orders of least estimated cost on a sample of the chunk, from those with at most
-// `max_lags` lags.
+// Which orders are tried, and on how many of a chunk's codes.
+struct OrderSearch {
+  static constexpr std::size_t kMaxSample = 2048;
+  int max_lags = predict::kMaxLags;
+  std::size_t sample = kMaxSample;
+};
+
+// The orders of least estimated cost on a sample of the chunk.
 template <class Q>
 Orders choose_orders(const Q* codes, std::size_t count, int rank,
-                     const std::array<std::size_t, kMaxRank>& extents, int max_lags,
+                     const std::array<std::size_t, kMaxRank>& extents, const OrderSearch& search,
                      Workspace& workspace);
 
 // Those that the chunk had under another bound, if it was of this pipeline then; otherwise those of
@@ -79,14 +85,14 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank,
 template <class Q>
 Orders kept_or_chosen_orders(Pipeline pipeline, const Parameters& parameters, const Q* codes,
                              std::size_t count, int rank,
-                             const std::array<std::size_t, kMaxRank>& extents, int max_lags,
-                             Workspace& workspace) {
+                             const std::array<std::size_t, kMaxRank>& extents,
+                             const OrderSearch& search, Workspace& workspace) {
   Orders orders{};
   const Choice& choice = parameters.choice;
   if (choice.candidate.pipeline == pipeline && unpack_orders(choice.orders, rank, &orders)) {
     return orders;
   }
-  return choose_orders(codes, count, rank, extents, max_lags, workspace);
+  return choose_orders(codes, count, rank, extents, search, workspace);
 }
 inline void keep_orders(const Orders& orders, Encoded* encoded) {
   encoded->choice.candidate.pipeline = encoded->pipeline;

@@ -44,8 +44,7 @@ bool encode_shuffle(const Box<const T>& chunk, Workspace& workspace, std::uint8_
     copy_row(row, chunk.row_length(), chunk.row_stride(), codes + offset);
     return true;
   });
-  const Orders orders =
-      choose_orders(codes, count, chunk.rank(), chunk.extents(), predict::kMaxLags, workspace);
+  const Orders orders = choose_orders(codes, count, chunk.rank(), chunk.extents(), {}, workspace);
   Q* residuals = reinterpret_cast<Q*>(workspace.residuals.reserve((count * sizeof(Q) + 7) / 8));
   predict::kernels<Q>(workspace.target)
       .difference(codes, count, lags_of(orders, chunk.rank(), chunk.extents()), residuals);

@@ -23,6 +23,9 @@ const RangeKernels<T>& range_kernels();
 }  // namespace firn::quantize::reference
 #endif  // FIRN_QUANTIZE_REFERENCE
 
+// The bodies of loops, called several times in each.
+#define FIRN_ALWAYS_INLINE HWY_ATTR __attribute__((always_inline))
+
 HWY_BEFORE_NAMESPACE();
 namespace firn::quantize {
 namespace HWY_NAMESPACE {
@@ -69,6 +72,14 @@ HWY_INLINE size_t for_each_vector(size_t count, size_t width, Step step) {
   }
   for (; i + width <= count; i += width) step(i);
   return i;
+}
+
+// For a pass with for_each_vector that computes a lot: what it needs a little later.
+template <class T>
+HWY_INLINE void prefetch_values(const T* values, size_t count) {
+  constexpr size_t kAhead = 2048, kLine = 64;
+  const char* const bytes = reinterpret_cast<const char*>(values) + kAhead;
+  for (size_t i = 0; i < count * sizeof(T); i += kLine) hwy::Prefetch(bytes + i);
 }
 
 template <class T>
@@ -134,7 +145,7 @@ RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scal
   // Two accumulators: a chain of maxima would otherwise bound the loop.
   Accumulator<T> even{hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
   Accumulator<T> odd = even;
-  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) HWY_ATTR {
+  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) FIRN_ALWAYS_INLINE {
     step(values + at, scale, base, codes + at, even);
     step(values + at + lanes, scale, base, codes + at + lanes, odd);
   });
@@ -251,15 +262,17 @@ RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T
   const size_t lanes = hn::Lanes(d);
   auto even = no_errors(T{}), odd = even;
   auto lowest = hn::Zero(d), highest = hn::Zero(d);
-  const auto step = [&](const T* from, int16_t* to) HWY_ATTR {
+  const auto step = [&](const T* from, int16_t* to) FIRN_ALWAYS_INLINE {
     const auto both = shorten(short_codes(from, scale, base, even),
                               short_codes(from + lanes / 2, scale, base, odd));
     lowest = hn::Min(lowest, both);
     highest = hn::Max(highest, both);
     hn::StoreU(both, d, to);
   };
-  const size_t i =
-      for_each_vector(count, lanes, [&](size_t at) HWY_ATTR { step(values + at, codes + at); });
+  const size_t i = for_each_vector(count, lanes, [&](size_t at) FIRN_ALWAYS_INLINE {
+    prefetch_values(values + at, lanes);
+    step(values + at, codes + at);
+  });
   if (i < count) {
     T padded[kMaxLanes];
     int16_t padded_codes[kMaxLanes];
@@ -292,6 +305,22 @@ const ShortKernels<T>& short_table() {
 
 #endif  // HWY_TARGET != HWY_SCALAR
 
+// As few bytes as the mask has are read again: a load of more would have to wait for the store.
+template <class D, class M>
+HWY_INLINE uint64_t bits_of(D d, M mask) {
+  constexpr size_t kBytes = (hn::MaxLanes(D()) + 7) / 8;
+  uint8_t bytes[8];
+  hn::StoreMaskBits(d, mask, bytes);
+  if constexpr (kBytes == 1) {
+    return bytes[0];
+  } else {
+    uint16_t two;
+    static_assert(kBytes == sizeof two);
+    std::memcpy(&two, bytes, sizeof two);
+    return two;
+  }
+}
+
 template <class T, class Q>
 T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
        uint64_t* HWY_RESTRICT bits) {
@@ -311,10 +340,7 @@ T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
     const auto error = hn::Abs(hn::Sub(decoded, value));
     const auto good = hn::And(hn::Le(error, bound), hn::Not(hn::Eq(value, fills)));
     max_error = hn::Max(max_error, hn::IfThenElseZero(good, error));
-    uint8_t mask[8] = {};
-    hn::StoreMaskBits(d, hn::Not(good), mask);
-    uint64_t word = 0;
-    std::memcpy(&word, mask, sizeof word);
+    uint64_t word = bits_of(d, hn::Not(good));
     if (rest < lanes) word &= (uint64_t{1} << rest) - 1;
     bits[i / 64] |= word << (i % 64);
   }
@@ -400,7 +426,7 @@ void widen(const T* HWY_RESTRICT values, size_t count, T fill, T* low, T* high) 
   const size_t lanes = hn::Lanes(d);
   RangeOfLanes<T> even{hn::Set(d, *low), hn::Set(d, *high)};
   RangeOfLanes<T> odd = even;
-  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) HWY_ATTR {
+  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) FIRN_ALWAYS_INLINE {
     take<T>(hn::LoadU(d, values + at), fill, even);
     take<T>(hn::LoadU(d, values + at + lanes), fill, odd);
   });
@@ -416,30 +442,29 @@ bool unmask(const T* HWY_RESTRICT values, size_t count, T fill, T instead, T* HW
   const size_t lanes = hn::Lanes(d);
   const auto fills = hn::Set(d, fill);
   auto stranger = hn::FirstN(d, 0);
-  for (size_t w = 0; w < (count + 63) / 64; ++w) bits[w] = 0;
-  T padded[hn::MaxLanes(d)] = {};
-  for (size_t i = 0; i < count; i += lanes) {
-    const size_t rest = count - i;
-    const bool whole = rest >= lanes;
-    if (!whole) std::memcpy(padded, values + i, rest * sizeof(T));
-    const auto v = hn::LoadU(d, whole ? values + i : padded);
-    const auto filled = hn::Eq(v, fills);
-    const auto strange = hn::Not(hn::Le(hn::Abs(v), hn::Set(d, hwy::HighestValue<T>())));
-    const auto masked = hn::Or(filled, strange);
-    stranger = hn::Or(stranger, hn::AndNot(filled, strange));
-    const auto kept = hn::IfThenElse(masked, hn::Set(d, instead), v);
-    uint8_t mask[8] = {};
-    hn::StoreMaskBits(d, masked, mask);
+  // 64 values and their bits.
+  const auto step = [&](const T* from, T* to) FIRN_ALWAYS_INLINE {
     uint64_t word = 0;
-    std::memcpy(&word, mask, sizeof word);
-    if (whole) {
-      hn::StoreU(kept, d, out + i);
-    } else {
-      word &= (uint64_t{1} << rest) - 1;
-      hn::StoreU(kept, d, padded);
-      std::memcpy(out + i, padded, rest * sizeof(T));
+    for (size_t i = 0; i < 64; i += lanes) {
+      const auto v = hn::LoadU(d, from + i);
+      const auto filled = hn::Eq(v, fills);
+      const auto strange = hn::Not(hn::Le(hn::Abs(v), hn::Set(d, hwy::HighestValue<T>())));
+      const auto masked = hn::Or(filled, strange);
+      stranger = hn::Or(stranger, hn::AndNot(filled, strange));
+      hn::StoreU(hn::IfThenElse(masked, hn::Set(d, instead), v), d, to + i);
+      word |= bits_of(d, masked) << i;
     }
-    bits[i / 64] |= word << (i % 64);
+    return word;
+  };
+  const size_t i = for_each_vector(count, 64, [&](size_t at) FIRN_ALWAYS_INLINE {
+    prefetch_values(values + at, 64);
+    bits[at / 64] = step(values + at, out + at);
+  });
+  if (i < count) {
+    T padded[64];
+    for (size_t k = 0; k < 64; ++k) padded[k] = i + k < count ? values[i + k] : instead;
+    bits[i / 64] = step(padded, padded);
+    std::memcpy(out + i, padded, (count - i) * sizeof(T));
   }
   return hn::AllFalse(d, stranger);
 }
