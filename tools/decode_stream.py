@@ -319,17 +319,21 @@ def decode_shuffle(payload, chunk):
 class QuantizedChunk:
     """Reads the common head of a payload; then values() makes values of residuals."""
 
-    def __init__(self, payload, chunk):
+    def __init__(self, payload, chunk, may_be_short=False):
         require(chunk.header.bound > 0, f"{payload.what}: codes, but nothing may be lost")
         self.chunk = chunk
         flags = payload.number("B")
-        allowed = 0b01111 if chunk.header.is_pointwise() else 0b11011
+        allowed = 0b001111 if chunk.header.is_pointwise() else 0b011011
+        if may_be_short and not chunk.header.is_pointwise():
+            allowed |= 0b100000
         require(flags & ~allowed == 0,
                 f"{payload.what}: reserved flags are set")
         wide = flags >> 1 & 1
         require(not wide or chunk.header.dtype == "<f8", f"{payload.what}: 64-bit codes of f32")
+        short = flags >> 5 & 1
+        require(not (wide and short), f"{payload.what}: codes of 64 bits and of 16")
         self.is_wide = bool(wide)
-        self.unsigned = numpy.dtype("<u8" if wide else "<u4")
+        self.unsigned = numpy.dtype("<u8" if wide else "<u2" if short else "<u4")
         self.lags = read_difference_lags(payload, chunk)
         self.base = payload.svarint()
         if flags & 8:
@@ -360,8 +364,10 @@ class QuantizedChunk:
     def values(self, residuals):
         """From the residuals of all points, unsigned."""
         codes = undo_differences(residuals, self.lags)
-        codes = codes + self.unsigned.type(self.base % (1 << self.bits()))
-        signed = codes.view(f"<i{self.unsigned.itemsize}")
+        if self.bits() == 16:
+            codes = codes.view("<i2").astype("<i4").view("<u4")
+        codes = codes + codes.dtype.type(self.base % (1 << 8 * codes.itemsize))
+        signed = codes.view(f"<i{codes.itemsize}")
         if self.chunk.header.is_pointwise():
             scale = LogScale(self.chunk.header)
             require(scale.step > 0, "codes, but the bound is too tight for a logarithmic scale")
@@ -669,7 +675,7 @@ RUN_LIMIT = 4096  # no run of zeros crosses a multiple of this many residuals
 
 
 def decode_blockpack(payload, chunk):
-    quantized = QuantizedChunk(payload, chunk)
+    quantized = QuantizedChunk(payload, chunk, may_be_short=True)
     block_count = -(-chunk.count // SUPERBLOCK)
     zigzag = numpy.zeros((block_count, SUPERBLOCK), quantized.unsigned)
     block = 0

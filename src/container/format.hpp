@@ -57,6 +57,7 @@ inline constexpr std::uint8_t kWideCodes = 0x02;
 inline constexpr std::uint8_t kHasSigns = 0x04;  // under a point-wise bound
 inline constexpr std::uint8_t kHasRunnerUp = 0x08;
 inline constexpr std::uint8_t kHasFinerStep = 0x10;  // not under a point-wise bound
+inline constexpr std::uint8_t kShortCodes = 0x20;    // `blockpack` only
 inline constexpr std::uint8_t kMaxFiner = 64;
 
 // The same byte of `fre`, besides kHasExactPoints.

@@ -34,12 +34,6 @@ struct BlockpackKernels {
                                 std::size_t n);
 };
 
-// Residuals of 16 bits are only ever encoded.
-template <>
-struct BlockpackKernels<std::int16_t> {
-  std::uint8_t* (*encode)(const std::int16_t* residuals, std::size_t n, std::uint8_t* out);
-};
-
 // Q is std::int16_t, std::int32_t or std::int64_t.
 template <class Q>
 const BlockpackKernels<Q>& blockpack_kernels(simd::Target target);

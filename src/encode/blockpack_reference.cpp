@@ -201,13 +201,8 @@ const std::uint8_t* decode(const std::uint8_t* in, const std::uint8_t* end, Q* r
 
 template <class Q>
 const BlockpackKernels<Q>& blockpack_kernels() {
-  if constexpr (sizeof(Q) == 2) {
-    static constexpr BlockpackKernels<Q> table{encode<Q>};
-    return table;
-  } else {
-    static constexpr BlockpackKernels<Q> table{encode<Q>, decode<Q>};
-    return table;
-  }
+  static constexpr BlockpackKernels<Q> table{encode<Q>, decode<Q>};
+  return table;
 }
 template const BlockpackKernels<std::int16_t>& blockpack_kernels();
 template const BlockpackKernels<std::int32_t>& blockpack_kernels();

@@ -509,8 +509,9 @@ HWY_INLINE void store_plane(D d, hn::Vec<Block> low, hn::Vec<Block> high, uint8_
 
 // All kPlanes planes, of which the upper ones are zero, and where they ended; nullptr when damaged.
 // May read 8 bytes more than the longest code of so many planes.
-template <int kPlanes>
-HWY_INLINE const uint8_t* read_planes(const uint8_t* in, int width, int dense, Planes& planes) {
+template <int kPlanes, int kCount>
+HWY_INLINE const uint8_t* read_planes(const uint8_t* in, int width, int dense,
+                                      PlanesUpTo<kCount>& planes) {
   const Bytes d;
   const uint8_t* keep = kKeepPlanes.bytes[kMaxPlanes - dense];
   uint8_t* const all = reinterpret_cast<uint8_t*>(planes.plane);
@@ -548,7 +549,9 @@ HWY_INLINE const uint8_t* read_planes(const uint8_t* in, int width, int dense, P
 }
 
 // Byte `byte` of the values' two's complement, from the zigzag planes; `top`: it is the last.
-HWY_INLINE void load_bytes(const Planes& planes, int byte, bool top, size_t half, ByteVector* v) {
+template <int kCount>
+HWY_INLINE void load_bytes(const PlanesUpTo<kCount>& planes, int byte, bool top, size_t half,
+                           ByteVector* v) {
   const Bytes d;
   const auto sign = hn::Load(d, planes.plane[0] + half / 8);
   for (int p = 0; p < 7; ++p) {
@@ -594,111 +597,149 @@ HWY_INLINE void widen(const Narrow* from, Q* residuals) {
   }
 }
 
-HWY_INLINE void make_values(const Planes& planes, int width, int32_t* residuals) {
-  const Bytes d;
-  if (width <= 8) {
-    alignas(32) int8_t values[kSuperblock];
-    for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
-      ByteVector v[8];
-      load_bytes(planes, 0, true, half, v);
-      for (int m = 0; m < 8; ++m) {
-        store_halves(v[m], d, reinterpret_cast<uint8_t*>(values) + half + 16 * m);
-      }
+// Values of at most 8 bits.
+HWY_INLINE void byte_values(const PlanesUpTo<16>& planes, int8_t* values) {
+  for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
+    ByteVector v[8];
+    load_bytes(planes, 0, true, half, v);
+    for (int m = 0; m < 8; ++m) {
+      store_halves(v[m], Bytes(), reinterpret_cast<uint8_t*>(values) + half + 16 * m);
     }
-    widen(values, residuals);
-  } else if (width <= 16) {
-    const Words d16;
-    alignas(32) int16_t values[kSuperblock];
-    for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
-      ByteVector low[8], high[8];
-      load_bytes(planes, 0, false, half, low);
-      load_bytes(planes, 1, true, half, high);
-      for (int m = 0; m < 8; ++m) {
-        int16_t* to = values + half + 16 * m;
-        store_halves(hn::BitCast(d16, hn::InterleaveLower(d, low[m], high[m])), d16, to);
-        store_halves(hn::BitCast(d16, hn::InterleaveUpper(d, low[m], high[m])), d16, to + 8);
-      }
-    }
-    widen(values, residuals);
-  } else {
-    wide_values(planes, residuals);
   }
 }
 
-HWY_INLINE void make_values(const Planes& planes, int width, int64_t* residuals) {
-  if (width <= 32) {
-    alignas(32) int32_t values[kSuperblock];
-    make_values(planes, width, values);
-    widen(values, residuals);
-  } else {
-    wide_values(planes, residuals);
+HWY_INLINE void word_values(const PlanesUpTo<16>& planes, int16_t* values) {
+  const Bytes d;
+  const Words d16;
+  for (size_t half = 0; half < kSuperblock; half += kHalfStep) {
+    ByteVector low[8], high[8];
+    load_bytes(planes, 0, false, half, low);
+    load_bytes(planes, 1, true, half, high);
+    for (int m = 0; m < 8; ++m) {
+      int16_t* to = values + half + 16 * m;
+      store_halves(hn::BitCast(d16, hn::InterleaveLower(d, low[m], high[m])), d16, to);
+      store_halves(hn::BitCast(d16, hn::InterleaveUpper(d, low[m], high[m])), d16, to + 8);
+    }
   }
 }
 
 template <class Q>
+HWY_INLINE void narrow_values(const PlanesUpTo<16>& planes, int width, Q* residuals) {
+  if constexpr (sizeof(Q) == 8) {
+    alignas(32) int32_t ints[kSuperblock];
+    narrow_values(planes, width, ints);
+    widen(ints, residuals);
+  } else if (width <= 8) {
+    alignas(32) int8_t bytes[kSuperblock];
+    byte_values(planes, bytes);
+    widen(bytes, residuals);
+  } else if constexpr (sizeof(Q) == 2) {
+    word_values(planes, residuals);
+  } else {
+    alignas(32) int16_t words[kSuperblock];
+    word_values(planes, words);
+    widen(words, residuals);
+  }
+}
+
+// A superblock of more than 16 planes; returns where they ended, or nullptr when they are damaged.
+template <class Q>
+HWY_NOINLINE const uint8_t* read_wide(const uint8_t* in, int width, int dense, Q* residuals) {
+  if constexpr (sizeof(Q) == 2) {
+    return nullptr;  // there are none
+  } else {
+    Planes planes;
+    if (sizeof(Q) == 8 && width > 32) {
+      in = read_planes<kMaxPlanes>(in, width, dense, planes);
+      if (in != nullptr) wide_values(planes, residuals);
+      return in;
+    }
+    in = read_planes<32>(in, width, dense, planes);
+    if (in == nullptr) return nullptr;
+    if constexpr (sizeof(Q) == 4) {
+      wide_values(planes, residuals);
+    } else {
+      alignas(32) int32_t ints[kSuperblock];
+      wide_values(planes, ints);
+      widen(ints, residuals);
+    }
+    return in;
+  }
+}
+
+// In two steps, as they were encoded: the planes of a tile's superblocks, then their values.
+template <class Q>
 const uint8_t* decode(const uint8_t* in, const uint8_t* end, Q* residuals, size_t n) {
+  struct Superblock {
+    PlanesUpTo<16> planes;
+    int width;  // 0: its values are there
+  };
   // The longest code of a superblock (every plane sparse yet full), and what is read behind it.
   constexpr size_t kLongest = 3 + 8 * sizeof(Q) * (kPlaneBytes + 4) + 4 * sizeof(Q) + 8;
   // Where fewer bytes than that are left, they are read from a copy with zeros behind it.
   alignas(32) uint8_t copy[2 * kLongest];
   const uint8_t* original_end = nullptr;
-  Planes planes;
-  for (size_t i = 0; i < n;) {
-    if (original_end == nullptr && static_cast<size_t>(end - in) < kLongest) {
-      const size_t left = static_cast<size_t>(end - in);
-      if (left != 0) std::memcpy(copy, in, left);
-      std::memset(copy + left, 0, kLongest);
-      original_end = end;
-      in = copy;
-      end = copy + left;
+  Superblock blocks[kBlockpackTile / kSuperblock];
+  alignas(32) Q last[kSuperblock];  // of which not all may be there
+  for (size_t tile = 0; tile < n; tile += kBlockpackTile) {
+    const size_t tile_end = std::min(n, tile + kBlockpackTile);
+    const auto place_of = [&](size_t i)
+                              HWY_ATTR { return n - i < kSuperblock ? last : residuals + i; };
+    for (size_t i = tile; i < tile_end;) {
+      if (original_end == nullptr && static_cast<size_t>(end - in) < kLongest) {
+        const size_t left = static_cast<size_t>(end - in);
+        if (left != 0) std::memcpy(copy, in, left);
+        std::memset(copy + left, 0, kLongest);
+        original_end = end;
+        in = copy;
+        end = copy + left;
+      }
+      if (in >= end) return nullptr;
+      Superblock* const block = blocks + (i - tile) / kSuperblock;
+      int width = *in >> 4, dense = *in & 15;
+      ++in;
+      block->width = 0;
+      if (width == 0) {
+        const size_t length = (static_cast<size_t>(dense) + 1) * kSuperblock;
+        const size_t whole = (tile_end - i + kSuperblock - 1) / kSuperblock * kSuperblock;
+        if (length > whole) return nullptr;
+        for (int k = 1; k <= dense; ++k) block[k].width = 0;
+        std::memset(residuals + i, 0, std::min(length, n - i) * sizeof(Q));
+        if (length > n - i) std::memset(last, 0, sizeof last);
+        i += length;
+        continue;
+      }
+      if (width == kLongHeader) {
+        if (dense != 0) return nullptr;
+        width = in[0];
+        dense = in[1];
+        in += 2;
+        if (width < kLongHeader || width > static_cast<int>(8 * sizeof(Q))) return nullptr;
+      }
+      if (dense > width) return nullptr;
+      if (width <= 16) {
+        block->width = width;
+        in = width <= 8 ? read_planes<8>(in, width, dense, block->planes)
+                        : read_planes<16>(in, width, dense, block->planes);
+      } else {
+        in = read_wide(in, width, dense, place_of(i));
+      }
+      if (in == nullptr || in > end) return nullptr;
+      i += kSuperblock;
     }
-    if (in >= end) return nullptr;
-    const size_t count = std::min(kSuperblock, n - i);
-    int width = *in >> 4, dense = *in & 15;
-    ++in;
-    if (width == 0) {
-      const size_t length = (static_cast<size_t>(dense) + 1) * kSuperblock;
-      const size_t whole = (n - i + kSuperblock - 1) / kSuperblock * kSuperblock;
-      if (length > whole || length > kBlockpackTile - i % kBlockpackTile) return nullptr;
-      const size_t zeros = std::min(length, n - i);
-      std::memset(residuals + i, 0, zeros * sizeof(Q));
-      i += zeros;
-      continue;
+    for (size_t i = tile; i < tile_end; i += kSuperblock) {
+      const Superblock& block = blocks[(i - tile) / kSuperblock];
+      if (block.width != 0) narrow_values(block.planes, block.width, place_of(i));
     }
-    if (width == kLongHeader) {
-      if (dense != 0) return nullptr;
-      width = in[0];
-      dense = in[1];
-      in += 2;
-      if (width < kLongHeader || width > static_cast<int>(8 * sizeof(Q))) return nullptr;
-    }
-    if (dense > width) return nullptr;
-    in = width <= 8    ? read_planes<8>(in, width, dense, planes)
-         : width <= 16 ? read_planes<16>(in, width, dense, planes)
-         : width <= 32 ? read_planes<32>(in, width, dense, planes)
-                       : read_planes<8 * sizeof(Q)>(in, width, dense, planes);
-    if (in == nullptr || in > end) return nullptr;
-    if (count == kSuperblock) {
-      make_values(planes, width, residuals + i);
-    } else {
-      alignas(32) Q padded[kSuperblock];
-      make_values(planes, width, padded);
-      std::memcpy(residuals + i, padded, count * sizeof(Q));
-    }
-    i += count;
   }
+  std::memcpy(residuals + n / kSuperblock * kSuperblock, last, n % kSuperblock * sizeof(Q));
   return original_end == nullptr ? in : original_end - (end - in);
 }
 
 template <class Q>
 const BlockpackKernels<Q>& table() {
-  if constexpr (sizeof(Q) == 2) {
-    static constexpr BlockpackKernels<Q> kernels{encode<Q>};
-    return kernels;
-  } else {
-    static constexpr BlockpackKernels<Q> kernels{encode<Q>, decode<Q>};
-    return kernels;
-  }
+  static constexpr BlockpackKernels<Q> kernels{encode<Q>, decode<Q>};
+  return kernels;
 }
 
 #endif  // HWY_TARGET == HWY_SCALAR

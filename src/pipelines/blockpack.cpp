@@ -21,6 +21,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   if (outcome != QuantizeOutcome::done) return outcome;
   PayloadHead head;
   head.wide = sizeof(Q) == 8;
+  head.narrow = sizeof(Q) == 2;
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
   head.signs = quantized.signs;
@@ -102,9 +103,10 @@ bool decode_blockpack(std::span<const std::uint8_t> payload, const Parameters& p
   ByteReader in(payload);
   PayloadHead head;
   if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(),
-                         workspace, &head)) {
+                         workspace, &head, true)) {
     return false;
   }
+  if (head.narrow) return decode_as<T, std::int16_t>(in, head, parameters, chunk, workspace);
   if constexpr (sizeof(T) == 8) {
     if (head.wide) return decode_as<T, std::int64_t>(in, head, parameters, chunk, workspace);
   }

@@ -326,7 +326,8 @@ double mean_square(const Box<const T>& chunk, const Parameters& parameters,
   chunk.for_each_row([&](const T* row, std::size_t offset) {
     for (; errors.next() < offset + chunk.row_length(); errors.advance()) {
       const std::size_t i = errors.next();
-      const Q code = static_cast<Q>(quantized.codes[i] + quantized.base);
+      const auto code =
+          static_cast<decltype(QuantizedChunk<T, Q>::base)>(quantized.codes[i] + quantized.base);
       errors.add(row[static_cast<std::int64_t>(i - offset) * chunk.row_stride()],
                  static_cast<T>(code) * scale.step);
     }
@@ -392,11 +393,23 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
 // With exact points among them, values are restored so many at a time.
 constexpr std::size_t kExactPiece = 4096;
 
+namespace {
+
+template <class T, class Q>
+const auto& restoring_kernels(simd::Target target) {
+  if constexpr (sizeof(Q) == 2) {
+    return quantize::short_kernels<T>(target);
+  } else {
+    return quantize::kernels<T, Q>(target);
+  }
+}
+
+}  // namespace
+
 template <class T, class Q>
 void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace) {
-  const auto& kernels = quantize::kernels<T, Q>(workspace.target);
-  const auto& log_kernels = quantize::log_kernels<T, Q>(workspace.target);
+  const auto& kernels = restoring_kernels<T, Q>(workspace.target);
   // Exact points are put over the others, so those had better be in the caches.
   const bool streaming = parameters.streaming && head.exact_count == 0;
   const auto dequantize = streaming ? kernels.dequantize_streaming : kernels.dequantize;
@@ -404,17 +417,19 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
   const quantize::LogScale<T> log_scale(bound);
   const T step =
       parameters.pointwise ? T{0} : quantize::Scale<T>(bound, parameters.margin, head.finer).step;
-  const Q base = static_cast<Q>(head.base);
+  using Base = std::conditional_t<sizeof(Q) == 2, std::int32_t, Q>;
+  const Base base = static_cast<Base>(head.base);
   const std::size_t length = chunk.row_length();
   const std::int64_t stride = chunk.row_stride();
   T* gathered = reinterpret_cast<T*>(workspace.row.reserve(stride == 1 ? 1 : length * sizeof(T)));
   const std::uint8_t* exact = workspace.exact_bytes.data();
   const auto restore = [&](std::size_t offset, std::size_t count, T* values) {
-    if (parameters.pointwise) {
-      log_kernels.dequantize(codes + offset, count, log_scale, base,
-                             head.signs ? workspace.sign_map.words() : nullptr, offset, values);
-    } else {
+    if (!parameters.pointwise) {
       dequantize(codes + offset, count, step, base, values);
+    } else if constexpr (sizeof(Q) != 2) {
+      quantize::log_kernels<T, Q>(workspace.target)
+          .dequantize(codes + offset, count, log_scale, base,
+                      head.signs ? workspace.sign_map.words() : nullptr, offset, values);
     }
     if (head.exact_count == 0) return;
     workspace.exact_map.for_each_run(offset, offset + count,
@@ -502,6 +517,7 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
                         std::size_t value_bytes, Workspace& workspace, ByteWriter& out) {
   out.write<std::uint8_t>(static_cast<std::uint8_t>(
       (head.exact_count ? format::kHasExactPoints : 0) | (head.wide ? format::kWideCodes : 0) |
+      (head.narrow ? format::kShortCodes : 0) |
       (workspace.runner_up.pipeline != 0 ? format::kHasRunnerUp : 0) |
       (head.signs ? format::kHasSigns : 0) | (head.finer != 0 ? format::kHasFinerStep : 0)));
   out.write<std::uint8_t>(pack_orders(head.orders));
@@ -532,12 +548,12 @@ void write_exact_points_of(int rank, const Extents& extents, std::size_t exact_c
 
 bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
                        const Extents& extents, std::size_t value_bytes, std::size_t count,
-                       Workspace& workspace, PayloadHead* head) {
+                       Workspace& workspace, PayloadHead* head, bool may_be_narrow) {
   const unsigned flags = in.read<std::uint8_t>();
   const std::uint8_t orders = in.read<std::uint8_t>();
   const std::uint64_t base = in.read_varint();
   constexpr unsigned kKnown = format::kHasExactPoints | format::kWideCodes | format::kHasSigns |
-                              format::kHasRunnerUp | format::kHasFinerStep;
+                              format::kHasRunnerUp | format::kHasFinerStep | format::kShortCodes;
   head->runner_up = {};
   if ((flags & format::kHasRunnerUp) != 0) {
     head->runner_up.pipeline = in.read<std::uint8_t>();
@@ -554,6 +570,8 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   }
   head->wide = (flags & format::kWideCodes) != 0;
   if (head->wide && value_bytes == 4) return false;
+  head->narrow = (flags & format::kShortCodes) != 0;
+  if (head->narrow && (!may_be_narrow || head->wide || parameters.pointwise)) return false;
   head->base = static_cast<std::int64_t>(base >> 1 ^ (~(base & 1) + 1));
   head->exact_count = 0;
   if ((flags & format::kHasExactPoints) != 0) {
@@ -587,6 +605,7 @@ HeadInWords pass_head(ByteReader& in) {
             std::to_string(percent) + (percent == 255 ? " % more or worse" : " % more");
   }
   if ((flags & format::kWideCodes) != 0) words.text += ", 64-bit codes";
+  if ((flags & format::kShortCodes) != 0) words.text += ", 16-bit codes";
   if ((flags & format::kHasFinerStep) != 0) {
     const unsigned finer = in.read<std::uint8_t>();
     words.text += ", step " + std::to_string((finer * 100 + 128) / 256) + " % finer";
@@ -615,22 +634,19 @@ template const float* contiguous(const Box<const float>&, Workspace&);
 template const double* contiguous(const Box<const double>&, Workspace&);
 template void write_values(const float*, bool, const Box<float>&, Workspace&);
 template void write_values(const double*, bool, const Box<double>&, Workspace&);
-#define FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                       \
-  template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
-                                          QuantizedChunk<T, Q>*);
 #define FIRN_INSTANTIATE(T, Q)                                                                \
-  FIRN_INSTANTIATE_QUANTIZE(T, Q)                                                             \
+  template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
+                                          QuantizedChunk<T, Q>*);                             \
   template double mean_square(const Box<const T>&, const Parameters&,                         \
                               const QuantizedChunk<T, Q>&);                                   \
   template void restore_chunk(const Q*, const PayloadHead&, const Parameters&, const Box<T>&, \
                               Workspace&);
-FIRN_INSTANTIATE_QUANTIZE(float, std::int16_t)
-FIRN_INSTANTIATE_QUANTIZE(double, std::int16_t)
+FIRN_INSTANTIATE(float, std::int16_t)
+FIRN_INSTANTIATE(double, std::int16_t)
 FIRN_INSTANTIATE(float, std::int32_t)
 FIRN_INSTANTIATE(double, std::int32_t)
 FIRN_INSTANTIATE(double, std::int64_t)
 #undef FIRN_INSTANTIATE
-#undef FIRN_INSTANTIATE_QUANTIZE
 template Orders choose_orders(const std::int16_t*, std::size_t, int, const Extents&,
                               const OrderSearch&, Workspace&);
 template Orders choose_orders(const std::int32_t*, std::size_t, int, const Extents&,

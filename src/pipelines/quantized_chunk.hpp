@@ -106,6 +106,7 @@ Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace);
 // The head of a payload: flags, orders, base, exact points.
 struct PayloadHead {
   bool wide = false;
+  bool narrow = false;  // codes of 16 bits
   Orders orders{};
   std::int64_t base = 0;
   std::size_t exact_count = 0;
@@ -152,7 +153,8 @@ void write_payload_head(const PayloadHead& head, int rank,
                         Workspace& workspace, ByteWriter& out);
 bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
                        const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
-                       std::size_t count, Workspace& workspace, PayloadHead* head);
+                       std::size_t count, Workspace& workspace, PayloadHead* head,
+                       bool may_be_narrow = false);
 // What a head says but for its orders, as the end of a sentence; `in` is then behind its exact
 // points.
 struct HeadInWords {

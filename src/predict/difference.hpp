@@ -59,14 +59,6 @@ struct Kernels {
   void (*fill)(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bits);
 };
 
-// Codes of 16 bits are only ever encoded.
-template <>
-struct Kernels<std::int16_t> {
-  void (*difference)(const std::int16_t* codes, std::size_t count, const Lags& lags,
-                     std::int16_t* residuals);
-  std::uint64_t (*cost)(const std::int16_t* residuals, std::size_t count);
-};
-
 template <class Q>
 const Kernels<Q>& kernels(simd::Target target);
 

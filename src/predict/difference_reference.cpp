@@ -63,13 +63,8 @@ void fill(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bi
 
 template <class Q>
 const Kernels<Q>& kernels() {
-  if constexpr (sizeof(Q) == 2) {
-    static constexpr Kernels<Q> table{difference<Q>, cost<Q>};
-    return table;
-  } else {
-    static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
-    return table;
-  }
+  static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
+  return table;
 }
 template const Kernels<std::int16_t>& kernels();
 template const Kernels<std::int32_t>& kernels();

@@ -130,11 +130,12 @@ HWY_INLINE V scan(D, V v, V& total) {
 #else
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V scan(D d, V v, V& total) {
-  constexpr int kLast = static_cast<int>(hn::MaxLanes(D())) - 1;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
   v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
-  if constexpr (sizeof(hn::TFromD<D>) == 4) {
-    v = hn::Add(v, hn::ShiftLeftLanes<2>(d, v));
-    total = hn::Broadcast<kLast>(v);
+  if constexpr (kLanes >= 4) v = hn::Add(v, hn::ShiftLeftLanes<2>(d, v));
+  if constexpr (kLanes >= 8) v = hn::Add(v, hn::ShiftLeftLanes<4>(d, v));
+  if constexpr (kLanes >= 4) {
+    total = hn::Broadcast<kLanes - 1>(v);
   } else {
     total = hn::InterleaveUpper(d, v, v);
   }
@@ -142,6 +143,17 @@ HWY_INLINE V scan(D d, V v, V& total) {
 }
 #endif
 #if HWY_TARGET == HWY_AVX2
+HWY_INLINE hn::Vec256<int16_t> scan(hn::Full256<int16_t> d, hn::Vec256<int16_t> v,
+                                    hn::Vec256<int16_t>& total) {
+  const __m256i last = _mm256_set1_epi16(0x0F0E);  // of each half
+  v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
+  v = hn::Add(v, hn::ShiftLeftLanes<2>(d, v));
+  v = hn::Add(v, hn::ShiftLeftLanes<4>(d, v));
+  const __m256i low_last = _mm256_permute2x128_si256(_mm256_shuffle_epi8(v.raw, last), v.raw, 0x08);
+  v = hn::Add(v, hn::Vec256<int16_t>{low_last});
+  total = hn::Vec256<int16_t>{_mm256_permute4x64_epi64(_mm256_shuffle_epi8(v.raw, last), 0xFF)};
+  return v;
+}
 HWY_INLINE hn::Vec256<int32_t> scan(hn::Full256<int32_t> d, hn::Vec256<int32_t> v,
                                     hn::Vec256<int32_t>& total) {
   v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
@@ -240,11 +252,18 @@ void reconstruct_with(D d, const Q* residuals, size_t count, const Lags& lags, C
 
 template <class Q>
 void reconstruct(Q* residuals, size_t count, const Lags& lags, Carry<Q>& carry, Q* codes) {
-  // Short rows (a lag of 4 to 7) still fill vectors of 128 bits.
+  // Short rows (a lag of 4 or more) still fill shorter vectors.
   size_t shortest = hn::Lanes(ScanTag<Q>());
   for (int k = lags.count - 1; k >= 0 && lags.lag[static_cast<size_t>(k)] > 1; --k) {
     if (lags.lag[static_cast<size_t>(k)] < shortest) shortest = lags.lag[static_cast<size_t>(k)];
   }
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(Q) == 2) {
+    if (shortest < hn::Lanes(BlockTag<Q>())) {
+      return reconstruct_with(hn::CappedTag<Q, 4>(), residuals, count, lags, carry, codes);
+    }
+  }
+#endif
   if (shortest < hn::Lanes(ScanTag<Q>())) {
     return reconstruct_with(BlockTag<Q>(), residuals, count, lags, carry, codes);
   }
@@ -315,13 +334,8 @@ void fill(Q* codes, size_t count, const Lags& lags, const uint64_t* bits) {
 
 template <class Q>
 const Kernels<Q>& table() {
-  if constexpr (sizeof(Q) == 2) {
-    static constexpr Kernels<Q> kernels{difference<Q>, cost<Q>};
-    return kernels;
-  } else {
-    static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
-    return kernels;
-  }
+  static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
+  return kernels;
 }
 
 }  // namespace HWY_NAMESPACE

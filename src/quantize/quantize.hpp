@@ -56,14 +56,18 @@ struct Kernels {
   void (*dequantize_streaming)(const Q* codes, std::size_t count, T step, Q base, T* values);
 };
 
-// Codes of 16 bits, for chunks in which all is well and codes stay close to the base: half the
-// memory and half the instructions of what follows.
-inline constexpr int kShortLimit = 4095;  // differences at three lags still fit 16 bits
+// Codes of 16 bits, for chunks in which codes stay close to the base: half the memory and half the
+// instructions of what follows. As those of Kernels, except that quantize is not within either when
+// a code is beyond kShortLimit (to which codes beyond 16 bits are saturated, or further).
+inline constexpr int kShortLimit = 32766;
 template <class T>
 struct ShortKernels {
-  // As Kernels::quantize, and not within either when a code is beyond kShortLimit.
   RowOutcome<T> (*quantize)(const T* values, std::size_t count, Scale<T> scale, std::int32_t base,
                             std::int16_t* codes);
+  void (*dequantize)(const std::int16_t* codes, std::size_t count, T step, std::int32_t base,
+                     T* values);
+  void (*dequantize_streaming)(const std::int16_t* codes, std::size_t count, T step,
+                               std::int32_t base, T* values);
 };
 
 template <class T>

@@ -1,4 +1,5 @@
 // Quantisation one value at a time: what every SIMD target must reproduce.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -82,7 +83,7 @@ RowOutcome<T> quantize_short(const T* values, std::size_t count, Scale<T> scale,
     std::int32_t code = 0;
     const auto one = quantize<T, std::int32_t>(values + i, 1, scale, base, &code);
     if (!one.within || code < -kShortLimit || code > kShortLimit) outcome.within = false;
-    codes[i] = static_cast<std::int16_t>(code);
+    codes[i] = static_cast<std::int16_t>(std::clamp(code, -32768, 32767));
     if (one.max_error > outcome.max_error) outcome.max_error = one.max_error;
   }
   return outcome;
@@ -94,6 +95,15 @@ void dequantize(const Q* codes, std::size_t count, T step, Q base, T* values) {
   for (std::size_t i = 0; i < count; ++i) {
     const Q q = static_cast<Q>(static_cast<U>(codes[i]) + static_cast<U>(base));
     values[i] = dequantize_value<T, Q>(q, step);
+  }
+}
+
+template <class T>
+void dequantize_short(const std::int16_t* codes, std::size_t count, T step, std::int32_t base,
+                      T* values) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int32_t code = codes[i];
+    dequantize<T, std::int32_t>(&code, 1, step, base, values + i);
   }
 }
 
@@ -148,7 +158,8 @@ template const Kernels<double, std::int64_t>& kernels();
 
 template <class T>
 const ShortKernels<T>& short_kernels() {
-  static constexpr ShortKernels<T> table{quantize_short<T>};
+  static constexpr ShortKernels<T> table{quantize_short<T>, dequantize_short<T>,
+                                         dequantize_short<T>};
   return table;
 }
 template const ShortKernels<float>& short_kernels();

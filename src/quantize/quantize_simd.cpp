@@ -289,20 +289,6 @@ RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T
   return outcome;
 }
 
-template <class T>
-const ShortKernels<T>& short_table() {
-  static constexpr ShortKernels<T> kernels{quantize_short<T>};
-  return kernels;
-}
-
-#else
-
-// No vectors at all: the reference is as good.
-template <class T>
-const ShortKernels<T>& short_table() {
-  return reference::short_kernels<T>();
-}
-
 #endif  // HWY_TARGET != HWY_SCALAR
 
 // As few bytes as the mask has are read again: a load of more would have to wait for the store.
@@ -347,17 +333,29 @@ T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
   return hn::GetLane(hn::MaxOfLanes(d, max_error));
 }
 
-HWY_INLINE auto restore(const int32_t* codes, float step, int32_t base) {
+// Codes of 16 bits are 32-bit ones from here on.
+template <class D>
+HWY_INLINE auto load_codes(D d, const int32_t* codes) {
+  return hn::LoadU(d, codes);
+}
+template <class D>
+HWY_INLINE auto load_codes(D d, const int16_t* codes) {
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<int16_t, D>(), codes));
+}
+
+template <class Q>
+HWY_INLINE auto restore(const Q* codes, float step, int32_t base) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
-  return hn::Mul(hn::ConvertTo(d, hn::Add(hn::LoadU(di, codes), hn::Set(di, base))),
+  return hn::Mul(hn::ConvertTo(d, hn::Add(load_codes(di, codes), hn::Set(di, base))),
                  hn::Set(d, step));
 }
 
-HWY_INLINE auto restore(const int32_t* codes, double step, int32_t base) {
+template <class Q>
+HWY_INLINE auto restore(const Q* codes, double step, int32_t base) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<int32_t, decltype(d)> di32;
-  return hn::Mul(hn::PromoteTo(d, hn::Add(hn::LoadU(di32, codes), hn::Set(di32, base))),
+  return hn::Mul(hn::PromoteTo(d, hn::Add(load_codes(di32, codes), hn::Set(di32, base))),
                  hn::Set(d, step));
 }
 
@@ -370,8 +368,9 @@ HWY_INLINE auto restore(const int64_t* codes, double step, int64_t base) {
   return hn::Mul(code, hn::Set(d, step));
 }
 
-template <class T, class Q>
-void dequantize(const Q* HWY_RESTRICT codes, size_t count, T step, Q base, T* HWY_RESTRICT values) {
+template <class T, class Q, class Base>
+void dequantize(const Q* HWY_RESTRICT codes, size_t count, T step, Base base,
+                T* HWY_RESTRICT values) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
@@ -389,8 +388,8 @@ void dequantize(const Q* HWY_RESTRICT codes, size_t count, T step, Q base, T* HW
   }
 }
 
-template <class T, class Q>
-void dequantize_streaming(const Q* HWY_RESTRICT codes, size_t count, T step, Q base,
+template <class T, class Q, class Base>
+void dequantize_streaming(const Q* HWY_RESTRICT codes, size_t count, T step, Base base,
                           T* HWY_RESTRICT values) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
@@ -471,9 +470,20 @@ bool unmask(const T* HWY_RESTRICT values, size_t count, T fill, T instead, T* HW
 
 template <class T, class Q>
 const Kernels<T, Q>& table() {
-  static constexpr Kernels<T, Q> kernels{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>,
-                                         dequantize_streaming<T, Q>};
+  static constexpr Kernels<T, Q> kernels{quantize<T, Q>, flag<T, Q>, dequantize<T, Q, Q>,
+                                         dequantize_streaming<T, Q, Q>};
   return kernels;
+}
+
+template <class T>
+const ShortKernels<T>& short_table() {
+#if HWY_TARGET == HWY_SCALAR
+  return reference::short_kernels<T>();  // no vectors at all: the reference is as good
+#else
+  static constexpr ShortKernels<T> kernels{quantize_short<T>, dequantize<T, int16_t, int32_t>,
+                                           dequantize_streaming<T, int16_t, int32_t>};
+  return kernels;
+#endif
 }
 
 template <class T>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "support/pipelines.hpp"
+#include "support/random.hpp"
 #include "support/round_trip.hpp"
 
 namespace firn {
@@ -118,6 +119,23 @@ TEST(Bounds, HoldWhenOneValueIsFarFromTheRest) {
         EXPECT_LT(info.compressed_bytes, info.original_bytes / 2) << "one outlier costs it all";
       }
     }
+  }
+}
+
+// Codes as far from the first as 16 bits allow, and one further; their differences need more bits.
+TYPED_TEST(Bounds, HoldWhereCodesJustFit16Bits) {
+  using T = TypeParam;
+  const Shape shape{7, 9, 300};
+  test::Random random(31);
+  for (const int limit : {32765, 32766, 32767, 32768}) {
+    std::vector<T> values(shape.count());
+    for (T& value : values) value = static_cast<T>(random.next() % 3 == 0 ? limit : -limit);
+    for (std::size_t i = 0; i < 2000; ++i) values[i] = static_cast<T>(i % 5);  // where they begin
+    Options options;
+    options.bound = Bound::abs(0.5 * (1 + 1.0 / 512));  // steps of about 1
+    options.pipeline = Pipeline::blockpack;
+    const Info info = test::expect_promises(values, shape, options);
+    EXPECT_LT(info.compressed_bytes, info.original_bytes);
   }
 }
 

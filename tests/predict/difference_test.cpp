@@ -61,7 +61,7 @@ class Difference : public ::testing::Test {
   std::size_t history_ = 0;
   std::vector<Q> all_;
 };
-using CodeTypes = ::testing::Types<std::int32_t, std::int64_t>;
+using CodeTypes = ::testing::Types<std::int16_t, std::int32_t, std::int64_t>;
 TYPED_TEST_SUITE(Difference, CodeTypes);
 
 TYPED_TEST(Difference, ReferenceIsOneOperatorPerLag) {

@@ -438,6 +438,30 @@ class ShortCodes : public ::testing::Test {
 };
 TYPED_TEST_SUITE(ShortCodes, ValueTypes);
 
+TYPED_TEST(ShortCodes, AreRestoredAsThoseOf32Bits) {
+  using T = TypeParam;
+  Random random(9);
+  const T step = static_cast<T>(0.0123);
+  for (const std::size_t count : {0u, 1u, 3u, 7u, 8u, 9u, 31u, 1000u}) {
+    std::vector<std::int16_t> codes(count);
+    for (auto& code : codes) code = static_cast<std::int16_t>(random.next());
+    const std::vector<std::int32_t> wide(codes.begin(), codes.end());
+    for (const std::int32_t base : {0, -77, 1 << 29, std::numeric_limits<std::int32_t>::max()}) {
+      std::vector<T> expected(count);
+      kernels<T, std::int32_t>(simd::Target::reference)
+          .dequantize(wide.data(), count, step, base, expected.data());
+      for (const simd::Target target : simd::available_targets()) {
+        const auto& kernels = short_kernels<T>(target);
+        for (const auto restore : {kernels.dequantize, kernels.dequantize_streaming}) {
+          std::vector<T> values(count);
+          restore(codes.data(), count, step, base, values.data());
+          EXPECT_TRUE(test::same_bits(values, expected)) << simd::name_of(target) << " " << count;
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(ShortCodes, AreThoseOf32Bits) {
   using T = TypeParam;
   for (const Scale<T>& scale : scales<T>()) {
