@@ -19,7 +19,7 @@ namespace {
 // caches and for reading a region.
 constexpr std::uint64_t kChunkValues = std::uint64_t{1} << 18;
 constexpr std::uint64_t kLargeChunkValues = std::uint64_t{1} << 20;
-constexpr std::uint64_t kSlabValues = std::uint64_t{1} << 16;
+constexpr std::uint64_t kSlabValues = std::uint64_t{1} << 17;
 
 std::string text_of(double value) {
   char text[32];

@@ -127,7 +127,7 @@ TYPED_TEST(Bounds, HoldWhereCodesJustFit16Bits) {
   using T = TypeParam;
   const Shape shape{7, 9, 300};
   test::Random random(31);
-  for (const int limit : {32765, 32766, 32767, 32768}) {
+  for (const int limit : {32700, 32766, 32767, 32768, 32800, 32900}) {
     std::vector<T> values(shape.count());
     for (T& value : values) value = static_cast<T>(random.next() % 3 == 0 ? limit : -limit);
     for (std::size_t i = 0; i < 2000; ++i) values[i] = static_cast<T>(i % 5);  // where they begin
