@@ -409,7 +409,7 @@ HWY_INLINE uint8_t* write_planes(const PlanesUpTo<kCount>& planes, int width, in
   }
   // Each of the following steps may write too much, which the next ones overwrite.
   for (size_t j = 0; j < kPlanes * kPlaneBytes; j += hn::Lanes(d)) {
-    hn::StoreU(hn::Load(d, planes.plane[0] + j), d, out + j);
+    hn::StoreU(hn::Load(d, reinterpret_cast<const uint8_t*>(planes.plane) + j), d, out + j);
   }
   out += dense * kPlaneBytes;
   uint8_t* pairs = out;

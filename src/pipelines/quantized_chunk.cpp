@@ -72,10 +72,15 @@ template <class Q>
 Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace) {
   // Room behind as well: vectors may be stored whole.
   const std::size_t values = history + count + 64;
-  Q* all = reinterpret_cast<Q*>(
+  const std::size_t had = workspace.codes.size();
+  auto* const all = reinterpret_cast<std::uint8_t*>(
       workspace.codes.reserve((values * sizeof(Q) + sizeof(std::int64_t) - 1) / 8));
-  std::memset(all, 0, history * sizeof(Q));
-  return all + history;
+  // Nobody writes there: what was history of the chunk before is zero already.
+  if (workspace.codes.size() != had) workspace.code_history = 0;
+  const std::size_t zeros = std::min(workspace.code_history, history * sizeof(Q));
+  std::memset(all + zeros, 0, history * sizeof(Q) - zeros);
+  workspace.code_history = history * sizeof(Q);
+  return reinterpret_cast<Q*>(all) + history;
 }
 
 namespace {

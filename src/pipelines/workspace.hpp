@@ -35,7 +35,8 @@ struct Workspace {
   encode::Lossless lossless;
   RunnerUp runner_up;  // of the chunk being encoded, for its payload's head
 
-  ScratchArray<std::int64_t> codes;  // also used as int32
+  ScratchArray<std::int64_t> codes;  // also as shorter integers; only reserve_codes() has them
+  std::size_t code_history = 0;      // bytes of zeros at their begin
   ScratchArray<std::int64_t> residuals;
   ScratchArray<std::uint8_t> row;  // gathered values of a strided row, or a whole chunk
   ScratchArray<std::uint8_t> output;
