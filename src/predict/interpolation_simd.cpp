@@ -59,8 +59,7 @@ HWY_INLINE hn::Vec<hn::Rebind<float, hn::ScalableTag<T>>> predict_vector(
     T* HWY_RESTRICT predictions) {
   const hn::ScalableTag<T> d;
   hn::Vec<decltype(d)> chosen[kCount];
-  auto sum = hn::Zero(d);
-  auto bend = hn::Zero(d);
+  auto sum = hn::Zero(d), bend = hn::Zero(d);
   for (int k = 0; k < kCount; ++k) {
     const Direction<T>& dir = directions[k];
     const auto left = hn::LoadU(d, dir.row[1] + i);
@@ -72,17 +71,21 @@ HWY_INLINE hn::Vec<hn::Rebind<float, hn::ScalableTag<T>>> predict_vector(
     const auto cubic = hn::Add(near, far);
     const auto linear = hn::Add(hn::Mul(left, hn::Set(d, dir.linear[0])),
                                 hn::Mul(right, hn::Set(d, dir.linear[1])));
+    const auto bent = hn::Abs(hn::Sub(cubic, linear));
     chosen[k] = kLinear ? linear : cubic;
-    sum = hn::Add(sum, chosen[k]);
-    bend = hn::Add(bend, hn::Abs(hn::Sub(cubic, linear)));
+    sum = k == 0 && !kPointwise ? chosen[k] : hn::Add(sum, chosen[k]);
+    bend = k == 0 ? bent : hn::Add(bend, bent);
   }
   const auto prediction = hn::Mul(sum, hn::Set(d, share));
-  auto spread = hn::Zero(d);
-  for (int k = 0; k < kCount; ++k) {
-    spread = hn::Add(spread, hn::Abs(hn::Sub(chosen[k], prediction)));
+  auto bent = hn::Mul(bend, hn::Set(d, T(0.35)));
+  if (kCount > 1 || kPointwise) {  // one direction does not disagree with itself
+    auto spread = hn::Zero(d);
+    for (int k = 0; k < kCount; ++k) {
+      const auto apart = hn::Abs(hn::Sub(chosen[k], prediction));
+      spread = k == 0 ? apart : hn::Add(spread, apart);
+    }
+    bent = hn::Add(bent, hn::Mul(spread, hn::Set(d, T(0.25))));
   }
-  const auto bent =
-      hn::Add(hn::Mul(bend, hn::Set(d, T(0.35))), hn::Mul(spread, hn::Set(d, T(0.25))));
   if constexpr (kPointwise) {
     const auto doubt = hn::Mul(bent, hn::Set(d, share));
     const auto size = hn::Abs(prediction);
