@@ -107,7 +107,7 @@ struct RansReader {
   alignas(64) std::array<std::uint32_t, kRansGroup> states;
   ContextShifts shifts;
   std::array<std::uint8_t, kMaxContexts> table;  // of each context, an index into `tables`
-  std::array<std::uint8_t, kMaxContexts> zeros;  // at least 16 times so many slots are token 0's
+  std::array<std::uint8_t, kMaxContexts> zeros;  // slots 0 to 16 times that are token 0's
   const DecodeSlots* tables;
   std::size_t lanes;
   const std::uint8_t* next;

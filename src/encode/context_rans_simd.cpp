@@ -229,15 +229,14 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
       for (size_t k = 0; k < kVectors; ++k) {
         const V state = states.v[k];
         const V table = hn::ShiftLeft<kProbabilityBits>(widen(tables + j + k * kVector));
-        // Tables are large for the cache nearest to the core. For most of the slots of token 0 its
-        // first one is read instead, which is at hand.
+        // Tables are large for the cache nearest to the core. For most of the slots of token 0 the
+        // last of these is read instead, which is at hand.
         const V at = hn::And(state, slot_mask);
         const V surely_zero = hn::ShiftLeft<4>(widen(zeros + j + k * kVector));
-        const V skipped = hn::IfThenElseZero(hn::Lt(at, surely_zero), at);
-        const V slot = hn::GatherIndex(d, slots, hn::Or(table, hn::Xor(at, skipped)));
+        const V slot = hn::GatherIndex(d, slots, hn::Or(table, hn::Max(at, surely_zero)));
         const V frequency = hn::And(hn::ShiftRight<12>(slot), slot_mask);
         states.v[k] = hn::Add(hn::Mul(frequency, hn::ShiftRight<kProbabilityBits>(state)),
-                              hn::Or(hn::And(slot, slot_mask), skipped));
+                              hn::Sub(at, hn::And(slot, slot_mask)));
         tokens[k] = hn::ShiftRight<24>(slot);
         any = hn::Or(any, hn::AndNot(hn::Set(d, 15), hn::Abs(tokens[k])));
       }
