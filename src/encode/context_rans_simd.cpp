@@ -120,7 +120,7 @@ HWY_INLINE V renormalize(V state, const uint8_t*& next) {
   const auto words = hn::LoadU(du8, next);
   const auto placed = hn::TableLookupBytes(words, hn::Load(du8, kWordShuffles.expand[bits]));
   const V added = hn::PromoteTo(d, hn::BitCast(du16, placed));
-  next += 2 * static_cast<size_t>(std::popcount(bits));
+  next += 2 * hn::CountTrue(d, low);
   return hn::Or(hn::IfThenElse(low, hn::ShiftLeft<16>(state), state), added);
 }
 
