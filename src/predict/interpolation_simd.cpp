@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <cstring>
+
 #ifndef FIRN_INTERPOLATION_REFERENCE
 #define FIRN_INTERPOLATION_REFERENCE
 namespace firn::predict::reference {
@@ -47,6 +49,11 @@ void join(const T* HWY_RESTRICT even, const T* HWY_RESTRICT odd, size_t count, T
   size_t i = 0;
   for (; 2 * (i + lanes) <= count; i += lanes) {
     hn::StoreInterleaved2(hn::LoadU(d, even + i), hn::LoadU(d, odd + i), d, to + 2 * i);
+  }
+  if (count >= 2 * lanes && count > 2 * i + 1) {  // a few once more
+    i = count / 2 - lanes;
+    hn::StoreInterleaved2(hn::LoadU(d, even + i), hn::LoadU(d, odd + i), d, to + 2 * i);
+    i += lanes;
   }
   for (i *= 2; i < count; ++i) to[i] = i % 2 == 0 ? even[i / 2] : odd[i / 2];
 }
@@ -170,7 +177,9 @@ void predict(const Direction<T>* directions, int direction_count, bool linear, s
     predict(directions, direction_count, count, inverse_step, first_context, predictions, contexts);
   };
   bool inner = true;
-  for (int k = 0; k < direction_count; ++k) inner = inner && directions[k].cubic == kInnerCubic<T>;
+  for (int k = 0; k < direction_count; ++k) {
+    inner &= std::memcmp(&directions[k].cubic, &kInnerCubic<T>, sizeof kInnerCubic<T>) == 0;
+  }
   if (linear) {
     inner ? run(predict_kind<kPointwise, true, true, T>)
           : run(predict_kind<kPointwise, true, false, T>);
