@@ -730,10 +730,14 @@ bool ContextRansDecoder::start(std::span<const std::uint8_t> payload, simd::Targ
     reader.tables = slots;
   }
   reader.zeros.fill(0);
+  reader.more_zeros.fill(0);
+  reader.zero_groups = 0;
   for (int c = 0; c < described; ++c) {
     const DecodeSlot first = reader.tables[reader.table[c]][0];
+    if (first >> 24 != 0) continue;
     const std::uint32_t frequency = first >> 12 & 0xFFF;
-    reader.zeros[c] = static_cast<std::uint8_t>(first >> 24 == 0 ? (frequency - 1) / 16 : 0);
+    reader.zeros[c] = static_cast<std::uint8_t>((frequency - 1) / 16);
+    reader.more_zeros[c] = static_cast<std::uint8_t>(frequency - 16 * reader.zeros[c]);
   }
   const std::size_t lanes = std::size_t{1} << log_lanes;
   for (std::size_t lane = 0; lane < lanes; ++lane) reader.states[lane] = read_state(bits);
