@@ -373,9 +373,10 @@ bool decode_group(RansReader& reader, const std::uint8_t* contexts, std::size_t 
   for (std::size_t lane = 0; lane < count; ++lane) {
     const DecodeSlots& table = reader.tables[reader.table[contexts[lane] % kMaxContexts]];
     std::uint32_t& state = reader.states[lane];
-    const DecodeSlot slot = table[state % kProbabilityScale];
+    const std::uint32_t place = state % kProbabilityScale;
+    const DecodeSlot slot = table[place];
     tokens[lane] = static_cast<std::int32_t>(slot) >> 24;
-    state = (slot >> 12 & 0xFFF) * (state >> kProbabilityBits) + (slot & 0xFFF);
+    state = (slot >> 12 & 0xFFF) * (state >> kProbabilityBits) + (place - (slot & 0xFFF));
     if (!get_word(reader, state)) return false;
   }
   return decode_raw_bits(reader, contexts, tokens.data(), count, residuals);
@@ -729,9 +730,14 @@ bool ContextRansDecoder::start(std::span<const std::uint8_t> payload, simd::Targ
     reader.tables = slots;
   }
   reader.zeros.fill(0);
+  reader.more_zeros.fill(0);
+  reader.zero_groups = 0;
   for (int c = 0; c < described; ++c) {
     const DecodeSlot first = reader.tables[reader.table[c]][0];
-    reader.zeros[c] = static_cast<std::uint8_t>(first >> 24 == 0 ? (first >> 12 & 0xFFF) / 16 : 0);
+    if (first >> 24 != 0) continue;
+    const std::uint32_t frequency = first >> 12 & 0xFFF;
+    reader.zeros[c] = static_cast<std::uint8_t>((frequency - 1) / 16);
+    reader.more_zeros[c] = static_cast<std::uint8_t>(frequency - 16 * reader.zeros[c]);
   }
   const std::size_t lanes = std::size_t{1} << log_lanes;
   for (std::size_t lane = 0; lane < lanes; ++lane) reader.states[lane] = read_state(bits);

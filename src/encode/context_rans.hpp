@@ -107,7 +107,9 @@ struct RansReader {
   alignas(64) std::array<std::uint32_t, kRansGroup> states;
   ContextShifts shifts;
   std::array<std::uint8_t, kMaxContexts> table;  // of each context, an index into `tables`
-  std::array<std::uint8_t, kMaxContexts> zeros;  // at least 16 times so many slots are token 0's
+  // Token 0 has so many slots, the first ones: 16 times the one and the other, if any 1 to 16.
+  std::array<std::uint8_t, kMaxContexts> zeros, more_zeros;
+  std::size_t zero_groups;  // how many before the next had nothing but token 0
   const DecodeSlots* tables;
   std::size_t lanes;
   const std::uint8_t* next;

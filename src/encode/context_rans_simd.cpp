@@ -120,7 +120,7 @@ HWY_INLINE V renormalize(V state, const uint8_t*& next) {
   const auto words = hn::LoadU(du8, next);
   const auto placed = hn::TableLookupBytes(words, hn::Load(du8, kWordShuffles.expand[bits]));
   const V added = hn::PromoteTo(d, hn::BitCast(du16, placed));
-  next += 2 * static_cast<size_t>(std::popcount(bits));
+  next += 2 * hn::CountTrue(d, low);
   return hn::Or(hn::IfThenElse(low, hn::ShiftLeft<16>(state), state), added);
 }
 
@@ -169,27 +169,64 @@ struct States {
   }
 };
 
+// One step of lanes whose tokens are all 0, which then have these many slots. False and nothing
+// done if some are not. Here states alone wait for each other, and words are rarely due.
 template <size_t kLanes>
+HWY_INLINE bool decode_zeros(States<kLanes>& states, const uint8_t* zeros, const uint8_t* more,
+                             const uint8_t*& next, int32_t* HWY_RESTRICT to) {
+  constexpr size_t kVectors = kLanes / kVector;
+  const V slot_mask = hn::Set(d, 0xFFF);
+  V frequencies[kVectors];
+  M zero = hn::FirstN(d, kVector);
+  for (size_t k = 0; k < kVectors; ++k) {
+    frequencies[k] =
+        hn::Add(hn::ShiftLeft<4>(widen(zeros + k * kVector)), widen(more + k * kVector));
+    zero = hn::And(zero, hn::Lt(hn::And(states.v[k], slot_mask), frequencies[k]));
+  }
+  if (HWY_UNLIKELY(!hn::AllTrue(d, zero))) return false;
+  M low = hn::FirstN(d, 0);
+  for (size_t k = 0; k < kVectors; ++k) {
+    states.v[k] = hn::Add(hn::Mul(frequencies[k], hn::ShiftRight<kProbabilityBits>(states.v[k])),
+                          hn::And(states.v[k], slot_mask));
+    low = hn::Or(low, hn::Lt(states.v[k], hn::Set(d, static_cast<int32_t>(kRansLow))));
+    hn::StoreU(hn::Zero(d), d, to + k * kVector);
+  }
+  if (HWY_UNLIKELY(!hn::AllFalse(d, low))) {
+    for (size_t k = 0; k < kVectors; ++k) states.v[k] = renormalize(states.v[k], next);
+  }
+  return true;
+}
+
+// kZeros: groups of zeros are looked for. Payloads with few lanes are almost all zeros. Others may
+// be in places, which begin with some groups of them; that pays where pieces are short, because
+// their residuals are waited for.
+constexpr size_t kManyZeroGroups = 4;
+template <size_t kLanes, bool kZeros>
 bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int32_t* residuals) {
   constexpr size_t kVectors = kLanes / kVector;
   const ByteMap map_table(reader.table, reader.shifts.context_count);
   const ByteMap map_zeros(reader.zeros, reader.shifts.context_count);
+  const ByteMap map_more(reader.more_zeros, reader.shifts.context_count);
   const ByteMap map_shift(reader.shifts.shift, reader.shifts.context_count);
   const int max_shift = reader.shifts.max;
   const auto* slots = reinterpret_cast<const int32_t*>(reader.tables);
   alignas(64) uint8_t tables[kRansGroup];
   alignas(64) uint8_t zeros[kRansGroup];
+  alignas(64) uint8_t more[kRansGroup];
   alignas(64) uint8_t shifts[kRansGroup] = {};
   bool shifted = false;  // any of the group
   const V slot_mask = hn::Set(d, 0xFFF);
   const V one = hn::Set(d, 1);
   States<kLanes> states(reader.states);
   const uint8_t* next = reader.next;
+  size_t zero_groups = reader.zero_groups;
   size_t i = 0;
   for (; i + kRansGroup <= count; i += kRansGroup) {
     const auto context = hn::LoadU(d_bytes, contexts + i);
     hn::Store(map_table(context), d_bytes, tables);
     hn::Store(map_zeros(context), d_bytes, zeros);
+    const bool zeros_expected = kZeros && (kLanes < kRansGroup || zero_groups >= kManyZeroGroups);
+    if (zeros_expected) hn::Store(map_more(context), d_bytes, more);
     if (max_shift > 0) shifted = store_shifts(map_shift(context), shifts);
 
     for (size_t j = 0; j < kRansGroup; j += kLanes) {
@@ -199,48 +236,27 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
         next = reader.next;
       }
       int32_t* HWY_RESTRICT to = residuals + i + j;
-      // Payloads with few lanes are almost all zeros. Of those the states alone wait for each
-      // other: their frequencies are known beforehand, and words are rarely due.
-      if (kLanes < kRansGroup && !shifted) {
-        M sure = hn::FirstN(d, kVector);
-        for (size_t k = 0; k < kVectors; ++k) {
-          const V surely_zero = hn::ShiftLeft<4>(widen(zeros + j + k * kVector));
-          sure = hn::And(sure, hn::Lt(hn::And(states.v[k], slot_mask), surely_zero));
-        }
-        if (HWY_LIKELY(hn::AllTrue(d, sure))) {
-          M low = hn::FirstN(d, 0);
-          for (size_t k = 0; k < kVectors; ++k) {
-            const V table = hn::ShiftLeft<kProbabilityBits>(widen(tables + j + k * kVector));
-            const V first = hn::GatherIndex(d, slots, table);
-            const V frequency = hn::And(hn::ShiftRight<12>(first), slot_mask);
-            states.v[k] = hn::Add(hn::Mul(frequency, hn::ShiftRight<kProbabilityBits>(states.v[k])),
-                                  hn::And(states.v[k], slot_mask));
-            low = hn::Or(low, hn::Lt(states.v[k], hn::Set(d, static_cast<int32_t>(kRansLow))));
-            hn::StoreU(hn::Zero(d), d, to + k * kVector);
-          }
-          if (HWY_UNLIKELY(!hn::AllFalse(d, low))) {
-            for (size_t k = 0; k < kVectors; ++k) states.v[k] = renormalize(states.v[k], next);
-          }
-          continue;
-        }
+      if (zeros_expected && !shifted && decode_zeros(states, zeros + j, more + j, next, to)) {
+        continue;
       }
       V tokens[kVectors];
       V any = hn::Zero(d);
       for (size_t k = 0; k < kVectors; ++k) {
         const V state = states.v[k];
         const V table = hn::ShiftLeft<kProbabilityBits>(widen(tables + j + k * kVector));
-        // Tables are large for the cache nearest to the core. For most of the slots of token 0 its
-        // first one is read instead, which is at hand.
+        // Tables are large for the cache nearest to the core. For most of the slots of token 0 the
+        // last of these is read instead, which is at hand.
         const V at = hn::And(state, slot_mask);
         const V surely_zero = hn::ShiftLeft<4>(widen(zeros + j + k * kVector));
-        const V skipped = hn::IfThenElseZero(hn::Lt(at, surely_zero), at);
-        const V slot = hn::GatherIndex(d, slots, hn::Or(table, hn::Xor(at, skipped)));
+        const V slot = hn::GatherIndex(d, slots, hn::Or(table, hn::Max(at, surely_zero)));
         const V frequency = hn::And(hn::ShiftRight<12>(slot), slot_mask);
         states.v[k] = hn::Add(hn::Mul(frequency, hn::ShiftRight<kProbabilityBits>(state)),
-                              hn::Or(hn::And(slot, slot_mask), skipped));
+                              hn::Sub(at, hn::And(slot, slot_mask)));
         tokens[k] = hn::ShiftRight<24>(slot);
-        any = hn::Or(any, hn::AndNot(hn::Set(d, 15), hn::Abs(tokens[k])));
+        any = hn::Or(any, hn::Abs(tokens[k]));
       }
+      if (kZeros) zero_groups = all_zero(any) ? zero_groups + 1 : 0;
+      any = hn::AndNot(hn::Set(d, 15), any);
       for (size_t k = 0; k < kVectors; ++k) states.v[k] = renormalize(states.v[k], next);
       // Raw bits: none; the low bits alone, at most a piece; or classes, escapes, large shifts.
       if (HWY_LIKELY(all_zero(any))) {
@@ -293,17 +309,20 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
   }
   states.store(reader.states);
   reader.next = next;
+  reader.zero_groups = zero_groups;
   return context_rans_reference<int32_t>().decode(reader, contexts + i, count - i, residuals + i);
 }
 
+constexpr size_t kShortPiece = 2 * kRansGroup;
 bool decode(RansReader& reader, const uint8_t* contexts, size_t count, int32_t* residuals) {
   switch (reader.lanes) {
     case 8:
-      return decode_lanes<8>(reader, contexts, count, residuals);
+      return decode_lanes<8, true>(reader, contexts, count, residuals);
     case 16:
-      return decode_lanes<16>(reader, contexts, count, residuals);
+      return decode_lanes<16, true>(reader, contexts, count, residuals);
     default:
-      return decode_lanes<32>(reader, contexts, count, residuals);
+      return count <= kShortPiece ? decode_lanes<32, true>(reader, contexts, count, residuals)
+                                  : decode_lanes<32, false>(reader, contexts, count, residuals);
   }
 }
 

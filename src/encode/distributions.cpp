@@ -218,17 +218,17 @@ int index_in_slot_order(int place) {
 
 void build_decode_slots(const Frequencies& frequencies, DecodeSlots& slots) {
   // In blocks of 8, whose overrun the next token overwrites: most runs are short.
-  std::size_t begin = 0;
+  std::uint32_t begin = 0;
   for (int place = 0; place < kTokenCount; ++place) {
     const int index = index_in_slot_order(place);
     const std::uint32_t frequency = frequencies[index];
-    const std::size_t end = begin + frequency;
-    DecodeSlot slot = static_cast<std::uint32_t>(index - 32) << 24 | frequency << 12;
+    const std::uint32_t end = begin + frequency;
+    const DecodeSlot slot = static_cast<std::uint32_t>(index - 32) << 24 | frequency << 12 | begin;
     std::size_t i = begin;
-    for (; i < end && i + 8 <= slots.size(); i += 8, slot += 8) {
-      for (std::uint32_t k = 0; k < 8; ++k) slots[i + k] = slot + k;
+    for (; i < end && i + 8 <= slots.size(); i += 8) {
+      for (std::size_t k = 0; k < 8; ++k) slots[i + k] = slot;
     }
-    for (; i < end; ++i) slots[i] = slot++;
+    for (; i < end; ++i) slots[i] = slot;
     begin = end;
   }
 }

@@ -38,7 +38,7 @@ inline constexpr std::uint32_t first_magnitude(int magnitude_token) {
 // By token_index. The escape is always present, so no frequency reaches 2^kProbabilityBits.
 using Frequencies = std::array<std::uint16_t, kTokenCount>;
 
-// One slot: bits 0-11 slot minus the token's first slot, 12-23 its frequency, 24-31 the token.
+// One slot: bits 0-11 the first slot of its token, 12-23 that one's frequency, 24-31 the token.
 using DecodeSlot = std::uint32_t;
 using DecodeSlots = std::array<DecodeSlot, kProbabilityScale>;
 

@@ -100,15 +100,14 @@ class Refinement {
         geometry.extents[0] * geometry.extents[1] * geometry.extents[2] * geometry.extents[3];
     // Three sets: the grid so far, the classes that join it, and the grid of both.
     const std::size_t capacity = count + 16 * kPadding;
-    points_ = reinterpret_cast<T*>(workspace.points.reserve(3 * capacity * sizeof(T)));
+    points_ =
+        reinterpret_cast<T*>(workspace.points.reserve((3 * capacity + kPadding) * sizeof(T))) +
+        kPadding;
     magnitudes_ = workspace.point_magnitudes.reserve(3 * capacity);
     class_points_ = points_ + capacity;
     class_magnitudes_ = magnitudes_ + capacity;
     next_points_ = points_ + 2 * capacity;
     next_magnitudes_ = magnitudes_ + 2 * capacity;
-    edge_ = reinterpret_cast<T*>(
-        workspace.row.reserve((geometry.extents[3] + 8 * kPadding) * sizeof(T)));
-    edge_magnitudes_ = workspace.edge_magnitudes.reserve(geometry.extents[3] + 8 * kPadding);
     for (std::size_t k = 0; k < kMaxRank; ++k) {
       grid_[k] = geometry.on_grid(k, std::size_t{1} << geometry.levels);
     }
@@ -218,14 +217,54 @@ class Refinement {
                     std::size_t rows, std::uint8_t first_context, std::uint8_t* contexts) {
     const Class<T>& cls = classes_[odd];
     predict::Direction<T> directions[predict::kMaxDirections];
-    const int count = find_directions(odd, base.axes, a, b, c, directions);
+    ContinuedRow line;
+    const int count = find_directions(odd, base.axes, a, b, c, directions, line);
     coder_.predict(directions, count, base.linear, rows * cls.extents[3], first_context,
                    cls.points + cls.row(a, b, c), contexts);
   }
 
-  // The neighbours of a row along those of its odd axes that are in `axes`.
+  // A known row whose ends a straight line continues: one point before it, two and a magnitude
+  // behind it. These lie where other rows or paddings have theirs, which return at the end.
+  class ContinuedRow {
+   public:
+    ContinuedRow() = default;
+    ContinuedRow(const ContinuedRow&) = delete;
+    ContinuedRow& operator=(const ContinuedRow&) = delete;
+    ~ContinuedRow() {
+      if (first_ == nullptr) return;
+      first_[-1] = before_;
+      end_[0] = behind_[0];
+      end_[1] = behind_[1];
+      *magnitude_end_ = magnitude_behind_;
+    }
+    void open(T* points, std::uint8_t* magnitudes, std::size_t length) {
+      first_ = points;
+      end_ = points + length;
+      magnitude_end_ = magnitudes + length;
+      before_ = first_[-1];
+      behind_ = {end_[0], end_[1]};
+      magnitude_behind_ = *magnitude_end_;
+      const T first = first_[0], last = end_[-1];
+      const T second = length > 1 ? first_[1] : first, before_last = length > 1 ? end_[-2] : last;
+      first_[-1] = first + (first - second);
+      end_[0] = last + (last - before_last);
+      end_[1] = end_[0] + (last - before_last);
+      *magnitude_end_ = magnitude_end_[-1];
+    }
+
+   private:
+    T* first_ = nullptr;
+    T* end_ = nullptr;
+    std::uint8_t* magnitude_end_ = nullptr;
+    T before_ = 0;
+    std::array<T, 2> behind_{};
+    std::uint8_t magnitude_behind_ = 0;
+  };
+
+  // The neighbours of a row along those of its odd axes that are in `axes`. That along the fastest
+  // axis is valid as long as `line`.
   int find_directions(unsigned odd, unsigned axes, std::size_t a, std::size_t b, std::size_t c,
-                      predict::Direction<T>* directions) {
+                      predict::Direction<T>* directions, ContinuedRow& line) const {
     const std::array<std::size_t, 3> at{a, b, c};
     int count = 0;
     for (std::size_t k = 0; k < 3; ++k) {
@@ -244,7 +283,17 @@ class Refinement {
                        known.points + right, known.points + (i + 2 < length ? right + lag : left)};
       direction.magnitude = {known.magnitudes + left, known.magnitudes + right};
     }
-    if ((odd & axes) >> 3 & 1) add_fast_axis(odd, a, b, c, directions[count++]);
+    if ((odd & axes) >> 3 & 1) {
+      const Class<T>& known = classes_[odd & ~8u];
+      const std::size_t row = known.row(a, b, c);
+      T* const points = known.points + row;
+      std::uint8_t* const magnitudes = known.magnitudes + row;
+      line.open(points, magnitudes, known.extents[3]);
+      predict::Direction<T>& direction = directions[count++];
+      set_weights(true, true, true, direction);
+      direction.row = {points - 1, points, points + 1, points + 2};
+      direction.magnitude = {magnitudes, magnitudes + 1};
+    }
     return count;
   }
 
@@ -268,7 +317,8 @@ class Refinement {
       std::size_t step = 0;
       const std::size_t offset = row_offset(odd, a, b, c, &step);
       predict::Direction<T> known[predict::kMaxDirections];
-      const int directions = find_directions(odd, odd, a, b, c, known);
+      ContinuedRow line;
+      const int directions = find_directions(odd, odd, a, b, c, known, line);
       for (std::size_t place = 0; place < runs; ++place) {
         // Evenly spread, not at the same place in every row.
         const std::size_t begin = (length - run) * (2 * place + visited % 2 + 1) / (2 * runs + 1);
@@ -350,41 +400,8 @@ class Refinement {
   }
 
  private:
-  static constexpr std::size_t kPadding = predict::kRowSlack;
-
-  // Whole blocks, up to kPadding bytes behind the end, because rows are short.
-  template <class V>
-  static void copy_padded(const V* from, std::size_t count, V* to) {
-    constexpr std::size_t kBlock = 64;
-    static_assert(kBlock <= kPadding);
-    const auto* source = reinterpret_cast<const std::uint8_t*>(from);
-    auto* target = reinterpret_cast<std::uint8_t*>(to);
-    for (std::size_t i = 0; i < count * sizeof(V); i += kBlock) {
-      std::memcpy(target + i, source + i, kBlock);
-    }
-  }
-
-  // Along the fastest axis the known row is copied with a straight line continued at both ends, so
-  // that all points have the inner weights.
-  void add_fast_axis(unsigned odd, std::size_t a, std::size_t b, std::size_t c,
-                     predict::Direction<T>& direction) {
-    const Class<T>& known = classes_[odd & ~8u];
-    const std::size_t row = known.row(a, b, c);
-    const std::size_t length = known.extents[3];
-    T* const line = edge_ + kPadding;
-    copy_padded(known.points + row, length, line);
-    const T first = line[0], last = line[length - 1];
-    const T second = length > 1 ? line[1] : first, before = length > 1 ? line[length - 2] : last;
-    line[-1] = first + (first - second);
-    line[length] = last + (last - before);
-    line[length + 1] = line[length] + (last - before);
-    std::uint8_t* const codes = edge_magnitudes_ + kPadding;
-    copy_padded(known.magnitudes + row, length, codes);
-    codes[length] = codes[length - 1];
-    set_weights(true, true, true, direction);
-    direction.row = {line - 1, line, line + 1, line + 2};
-    direction.magnitude = {codes, codes + 1};
-  }
+  // Between arrays: what kernels write behind a row, and the point before the next array.
+  static constexpr std::size_t kPadding = predict::kRowSlack + 16;
 
   Geometry geometry_;
   const PointCoder<T>& coder_;
@@ -394,8 +411,6 @@ class Refinement {
   std::uint8_t* class_magnitudes_ = nullptr;
   T* next_points_ = nullptr;
   std::uint8_t* next_magnitudes_ = nullptr;
-  T* edge_ = nullptr;
-  std::uint8_t* edge_magnitudes_ = nullptr;
   Extents grid_{};
   std::size_t spacing_ = 0;
   std::array<Class<T>, 16> classes_{};

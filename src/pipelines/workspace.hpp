@@ -60,7 +60,6 @@ struct Workspace {
   ScratchArray<std::uint8_t> wanted;
   ScratchArray<std::uint8_t> points;
   ScratchArray<std::uint8_t> point_magnitudes;
-  ScratchArray<std::uint8_t> edge_magnitudes;
   ScratchArray<std::uint8_t> cells;
   ScratchArray<std::uint8_t> stencil_contexts;
   std::vector<std::size_t> segments;

@@ -9,10 +9,20 @@
 
 #include <cstring>
 
+#ifndef FIRN_CONTEXTS_REFERENCE
+#define FIRN_CONTEXTS_REFERENCE
+namespace firn::predict::reference {
+template <class Q>
+const ContextKernels<Q>& context_kernels();
+}  // namespace firn::predict::reference
+#endif  // FIRN_CONTEXTS_REFERENCE
+
 HWY_BEFORE_NAMESPACE();
 namespace firn::predict {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET != HWY_SCALAR
 
 template <class Q>
 void magnitudes(const Q* HWY_RESTRICT residuals, size_t count, int shift,
@@ -38,39 +48,49 @@ void magnitudes(const Q* HWY_RESTRICT residuals, size_t count, int shift,
   }
 }
 
-// Context ids of one vector of sums in 32-bit lanes.
+// Context ids of one vector of sums.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V bucket(D d, V sum) {
-  const hn::Rebind<float, D> df;
-  const auto bits = hn::BitCast(d, hn::ConvertTo(df, sum));
-  // Exponent and one fraction bit; a sum of 1 is 2 * 127, which is context 1.
-  const auto steps = hn::Sub(hn::ShiftRight<22>(bits), hn::Set(d, 2 * 127 - 1));
-  return hn::IfThenZeroElse(hn::Eq(sum, hn::Zero(d)), steps);
+HWY_INLINE hn::Vec<hn::Rebind<uint8_t, D>> bucket(D d, V sum) {
+  const hn::Repartition<int32_t, D> d32;
+  const hn::Rebind<float, decltype(d32)> df;
+  const hn::RebindToSigned<D> d16;
+  const hn::Half<decltype(d)> d_half;
+  const hn::Half<decltype(d16)> d16_half;
+  // Exponent and one fraction bit.
+  const auto steps = [&](hn::Vec<decltype(d_half)> half) {
+    const auto bits = hn::BitCast(d32, hn::ConvertTo(df, hn::PromoteTo(d32, half)));
+    return hn::DemoteTo(d16_half, hn::ShiftRight<22>(bits));
+  };
+  const auto both =
+      hn::Combine(d16, steps(hn::UpperHalf(d_half, sum)), steps(hn::LowerHalf(d_half, sum)));
+  // A sum of 1 is 2 * 127, which is context 1; one of 0 ends below zero.
+  return hn::DemoteTo(hn::Rebind<uint8_t, D>(), hn::Sub(both, hn::Set(d16, 2 * 127 - 1)));
 }
 
+// Two vectors at a time, so that weights and distances are fetched once for both.
 void contexts(const uint16_t* magnitudes, size_t count, const ContextRule& rule,
               uint8_t* HWY_RESTRICT out) {
-  const hn::ScalableTag<uint16_t> d;
-  const hn::Repartition<int32_t, decltype(d)> d32;
-  const hn::Rebind<uint16_t, decltype(d32)> d16;
-  const hn::Rebind<uint8_t, decltype(d32)> d8;
+  const hn::CappedTag<uint16_t, kContextDistance> d;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
   const size_t lanes = hn::Lanes(d);
-  const size_t lanes32 = hn::Lanes(d32);
-  uint16_t sums[hn::MaxLanes(d)];
-  for (size_t i = 0; i < count; i += lanes) {
-    auto sum = hn::Zero(d);
+  for (size_t i = 0; i < count; i += 2 * lanes) {
+    auto low = hn::Zero(d), high = hn::Zero(d);
     for (int k = 0; k < rule.count; ++k) {
       const auto tap = static_cast<size_t>(k);
-      const auto magnitude = hn::LoadU(d, magnitudes + i - rule.distance[tap]);
-      sum = hn::Add(sum, hn::Mul(magnitude, hn::Set(d, rule.weight[tap])));
+      const uint16_t* from = magnitudes + i - rule.distance[tap];
+      const auto weight = hn::Set(d, rule.weight[tap]);
+      low = hn::Add(low, hn::Mul(hn::LoadU(d, from), weight));
+      high = hn::Add(high, hn::Mul(hn::LoadU(d, from + lanes), weight));
     }
-    hn::StoreU(sum, d, sums);
-    uint8_t ids[hn::MaxLanes(d)];
-    for (size_t k = 0; k < lanes; k += lanes32) {
-      const auto wide = hn::PromoteTo(d32, hn::LoadU(d16, sums + k));
-      hn::StoreU(hn::DemoteTo(d8, bucket(d32, wide)), d8, ids + k);
+    if (HWY_LIKELY(count - i >= 2 * lanes)) {
+      hn::StoreU(bucket(d, low), d8, out + i);
+      hn::StoreU(bucket(d, high), d8, out + i + lanes);
+    } else {
+      uint8_t ids[2 * hn::MaxLanes(d)];
+      hn::StoreU(bucket(d, low), d8, ids);
+      hn::StoreU(bucket(d, high), d8, ids + lanes);
+      std::memcpy(out + i, ids, count - i);
     }
-    std::memcpy(out + i, ids, count - i < lanes ? count - i : lanes);
   }
 }
 
@@ -80,6 +100,15 @@ const ContextKernels<Q>& table() {
   return kernels;
 }
 
+#else
+
+template <class Q>
+const ContextKernels<Q>& table() {
+  return reference::context_kernels<Q>();
+}
+
+#endif
+
 }  // namespace HWY_NAMESPACE
 }  // namespace firn::predict
 HWY_AFTER_NAMESPACE();
@@ -88,11 +117,6 @@ HWY_AFTER_NAMESPACE();
 #include "base/simd_dispatch.hpp"
 
 namespace firn::predict {
-
-namespace reference {
-template <class Q>
-const ContextKernels<Q>& context_kernels();
-}  // namespace reference
 
 template <class Q>
 const ContextKernels<Q>& context_kernels(simd::Target target) {

@@ -31,6 +31,13 @@ struct Direction {
   std::array<const std::uint8_t*, 2> magnitude;
 };
 
+// Weights where all four rows exist.
+template <class T>
+inline constexpr std::array<T, kStencilTaps> kInnerCubic{T(-0.0625), T(0.5625), T(0.5625),
+                                                         T(-0.0625)};
+template <class T>
+inline constexpr std::array<T, 2> kInnerLinear{T(0.5), T(0.5)};
+
 // Weights for the neighbours that exist: those that a straight line through the rest gives
 // stand in for the others.
 template <class T>

@@ -67,7 +67,8 @@ void predict(const Direction<T>* directions, int direction_count, bool use_linea
       const T cubic = near + far;
       const T linear = d.row[1][i] * d.linear[0] + d.row[2][i] * d.linear[1];
       chosen[k] = use_linear ? linear : cubic;
-      sum = sum + chosen[k];
+      // From 0 on where the sign of a zero counts; under an absolute bound restoring removes it.
+      sum = k == 0 && !kPointwise ? chosen[k] : sum + chosen[k];
       bend = bend + std::fabs(cubic - linear);
       magnitude += std::uint32_t{d.magnitude[0][i]} + d.magnitude[1][i];
     }

@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <cstring>
+
 #ifndef FIRN_INTERPOLATION_REFERENCE
 #define FIRN_INTERPOLATION_REFERENCE
 namespace firn::predict::reference {
@@ -48,41 +50,51 @@ void join(const T* HWY_RESTRICT even, const T* HWY_RESTRICT odd, size_t count, T
   for (; 2 * (i + lanes) <= count; i += lanes) {
     hn::StoreInterleaved2(hn::LoadU(d, even + i), hn::LoadU(d, odd + i), d, to + 2 * i);
   }
+  if (count >= 2 * lanes && count > 2 * i + 1) {  // a few once more
+    i = count / 2 - lanes;
+    hn::StoreInterleaved2(hn::LoadU(d, even + i), hn::LoadU(d, odd + i), d, to + 2 * i);
+    i += lanes;
+  }
   for (i *= 2; i < count; ++i) to[i] = i % 2 == 0 ? even[i / 2] : odd[i / 2];
 }
 
 // Predictions of one vector of points, and how many steps they may be off but for what the
-// magnitudes around them say.
-template <bool kPointwise, bool kLinear, int kCount, class T>
+// magnitudes around them say. kInner: all rows exist, and their weights are constants.
+template <bool kPointwise, bool kLinear, bool kInner, int kCount, class T>
 HWY_INLINE hn::Vec<hn::Rebind<float, hn::ScalableTag<T>>> predict_vector(
     const Direction<T>* directions, size_t i, T share, T inverse_step,
     T* HWY_RESTRICT predictions) {
   const hn::ScalableTag<T> d;
   hn::Vec<decltype(d)> chosen[kCount];
-  auto sum = hn::Zero(d);
-  auto bend = hn::Zero(d);
+  auto sum = hn::Zero(d), bend = hn::Zero(d);
   for (int k = 0; k < kCount; ++k) {
     const Direction<T>& dir = directions[k];
-    const auto left = hn::LoadU(d, dir.row[1] + i);
-    const auto right = hn::LoadU(d, dir.row[2] + i);
-    const auto near =
-        hn::Add(hn::Mul(left, hn::Set(d, dir.cubic[1])), hn::Mul(right, hn::Set(d, dir.cubic[2])));
-    const auto far = hn::Add(hn::Mul(hn::LoadU(d, dir.row[0] + i), hn::Set(d, dir.cubic[0])),
-                             hn::Mul(hn::LoadU(d, dir.row[3] + i), hn::Set(d, dir.cubic[3])));
+    const auto& cubic_weights = kInner ? kInnerCubic<T> : dir.cubic;
+    const auto& linear_weights = kInner ? kInnerLinear<T> : dir.linear;
+    const auto row = [&](size_t k) { return hn::LoadU(d, dir.row[k] + i); };
+    const auto weigh = [&](hn::Vec<decltype(d)> v, T weight) {
+      return hn::Mul(v, hn::Set(d, weight));
+    };
+    const auto left = row(1), right = row(2);
+    const auto near = hn::Add(weigh(left, cubic_weights[1]), weigh(right, cubic_weights[2]));
+    const auto far = hn::Add(weigh(row(0), cubic_weights[0]), weigh(row(3), cubic_weights[3]));
     const auto cubic = hn::Add(near, far);
-    const auto linear = hn::Add(hn::Mul(left, hn::Set(d, dir.linear[0])),
-                                hn::Mul(right, hn::Set(d, dir.linear[1])));
+    const auto linear = hn::Add(weigh(left, linear_weights[0]), weigh(right, linear_weights[1]));
+    const auto bent = hn::Abs(hn::Sub(cubic, linear));
     chosen[k] = kLinear ? linear : cubic;
-    sum = hn::Add(sum, chosen[k]);
-    bend = hn::Add(bend, hn::Abs(hn::Sub(cubic, linear)));
+    sum = k == 0 && !kPointwise ? chosen[k] : hn::Add(sum, chosen[k]);
+    bend = k == 0 ? bent : hn::Add(bend, bent);
   }
   const auto prediction = hn::Mul(sum, hn::Set(d, share));
-  auto spread = hn::Zero(d);
-  for (int k = 0; k < kCount; ++k) {
-    spread = hn::Add(spread, hn::Abs(hn::Sub(chosen[k], prediction)));
+  auto bent = hn::Mul(bend, hn::Set(d, T(0.35)));
+  if (kCount > 1 || kPointwise) {  // one direction does not disagree with itself
+    auto spread = hn::Zero(d);
+    for (int k = 0; k < kCount; ++k) {
+      const auto apart = hn::Abs(hn::Sub(chosen[k], prediction));
+      spread = k == 0 ? apart : hn::Add(spread, apart);
+    }
+    bent = hn::Add(bent, hn::Mul(spread, hn::Set(d, T(0.25))));
   }
-  const auto bent =
-      hn::Add(hn::Mul(bend, hn::Set(d, T(0.35))), hn::Mul(spread, hn::Set(d, T(0.25))));
   if constexpr (kPointwise) {
     const auto doubt = hn::Mul(bent, hn::Set(d, share));
     const auto size = hn::Abs(prediction);
@@ -97,7 +109,7 @@ HWY_INLINE hn::Vec<hn::Rebind<float, hn::ScalableTag<T>>> predict_vector(
 }
 
 // Two vectors of points at a time: magnitudes are added up, and contexts narrowed, for both.
-template <bool kPointwise, bool kLinear, int kCount, class T>
+template <bool kPointwise, bool kLinear, bool kInner, int kCount, class T>
 void predict_n(const Direction<T>* from, size_t count, T inverse_step, uint8_t first_context,
                T* HWY_RESTRICT predictions, uint8_t* HWY_RESTRICT contexts) {
   const hn::ScalableTag<T> d;
@@ -127,10 +139,10 @@ void predict_n(const Direction<T>* from, size_t count, T inverse_step, uint8_t f
       return hn::DemoteTo(d16, bits);
     };
     const auto low = context_of(hn::LowerHalf(d16, magnitude),
-                                predict_vector<kPointwise, kLinear, kCount>(
+                                predict_vector<kPointwise, kLinear, kInner, kCount>(
                                     directions, i, share, inverse_step, predictions));
     const auto high = context_of(hn::UpperHalf(d16, magnitude),
-                                 predict_vector<kPointwise, kLinear, kCount>(
+                                 predict_vector<kPointwise, kLinear, kInner, kCount>(
                                      directions, i + lanes, share, inverse_step, predictions));
     const auto context =
         hn::Sub(hn::Combine(d16_both, high, low), hn::Set(d16_both, 2 * (127 - 5)));
@@ -140,7 +152,7 @@ void predict_n(const Direction<T>* from, size_t count, T inverse_step, uint8_t f
   }
 }
 
-template <bool kPointwise, bool kLinear, class T>
+template <bool kPointwise, bool kLinear, bool kInner, class T>
 void predict_kind(const Direction<T>* directions, int direction_count, size_t count, T inverse_step,
                   uint8_t first_context, T* predictions, uint8_t* contexts) {
   const auto run = [&](auto predict) {
@@ -148,25 +160,32 @@ void predict_kind(const Direction<T>* directions, int direction_count, size_t co
   };
   switch (direction_count) {
     case 1:
-      return run(predict_n<kPointwise, kLinear, 1, T>);
+      return run(predict_n<kPointwise, kLinear, kInner, 1, T>);
     case 2:
-      return run(predict_n<kPointwise, kLinear, 2, T>);
+      return run(predict_n<kPointwise, kLinear, kInner, 2, T>);
     case 3:
-      return run(predict_n<kPointwise, kLinear, 3, T>);
+      return run(predict_n<kPointwise, kLinear, kInner, 3, T>);
     default:
-      return run(predict_n<kPointwise, kLinear, 4, T>);
+      return run(predict_n<kPointwise, kLinear, kInner, 4, T>);
   }
 }
 
 template <bool kPointwise, class T>
 void predict(const Direction<T>* directions, int direction_count, bool linear, size_t count,
              T inverse_step, uint8_t first_context, T* predictions, uint8_t* contexts) {
+  const auto run = [&](auto predict) {
+    predict(directions, direction_count, count, inverse_step, first_context, predictions, contexts);
+  };
+  bool inner = true;
+  for (int k = 0; k < direction_count; ++k) {
+    inner &= std::memcmp(&directions[k].cubic, &kInnerCubic<T>, sizeof kInnerCubic<T>) == 0;
+  }
   if (linear) {
-    predict_kind<kPointwise, true>(directions, direction_count, count, inverse_step, first_context,
-                                   predictions, contexts);
+    inner ? run(predict_kind<kPointwise, true, true, T>)
+          : run(predict_kind<kPointwise, true, false, T>);
   } else {
-    predict_kind<kPointwise, false>(directions, direction_count, count, inverse_step, first_context,
-                                    predictions, contexts);
+    inner ? run(predict_kind<kPointwise, false, true, T>)
+          : run(predict_kind<kPointwise, false, false, T>);
   }
 }
 

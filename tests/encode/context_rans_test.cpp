@@ -120,6 +120,7 @@ std::vector<Sample<Q>> samples(std::size_t count) {
   Sample<Q> extreme{"extreme", {}, {}};
   Sample<Q> noise{"noise", {}, {}};
   Sample<Q> lattice{"lattice", {}, {}};
+  Sample<Q> patches{"patches", {}, {}};  // zeros, most of them in stretches
   const Q lowest = std::numeric_limits<Q>::min();
   const Q highest = std::numeric_limits<Q>::max();
   for (std::size_t i = 0; i < count; ++i) {
@@ -132,8 +133,12 @@ std::vector<Sample<Q>> samples(std::size_t count) {
     noise.contexts.push_back(static_cast<std::uint8_t>(random() % 17));
     lattice.residuals.push_back(static_cast<Q>(random() % 3) * 150 - 150);
     lattice.contexts.push_back(5);
+    const bool still = i / 700 % 2 == 0;
+    patches.residuals.push_back(random() % (still ? 600 : 2) ? 0
+                                                             : static_cast<Q>(random() % 9) - 4);
+    patches.contexts.push_back(static_cast<std::uint8_t>(still ? random() % 3 : 40));
   }
-  for (auto* sample : {&sparse, &extreme, &noise, &lattice}) all.push_back(*sample);
+  for (auto* sample : {&sparse, &extreme, &noise, &lattice, &patches}) all.push_back(*sample);
   return all;
 }
 
