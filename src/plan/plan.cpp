@@ -20,6 +20,7 @@ namespace {
 constexpr std::uint64_t kChunkValues = std::uint64_t{1} << 18;
 constexpr std::uint64_t kLargeChunkValues = std::uint64_t{1} << 20;
 constexpr std::uint64_t kSlabValues = std::uint64_t{1} << 17;
+constexpr std::uint64_t kSmallSlabValues = std::uint64_t{1} << 16;
 
 std::string text_of(double value) {
   char text[32];
@@ -76,7 +77,11 @@ Pipeline pipeline_of(const Options& options) {
 Shape chunk_for(Pipeline pipeline, Preset preset, const Shape& shape) {
   const bool in_order = pipeline == Pipeline::blockpack || pipeline == Pipeline::ceresz ||
                         pipeline == Pipeline::ceresz4 || is_fre(pipeline);
-  if (in_order) return choose_slab(shape, kSlabValues);
+  if (in_order) {
+    constexpr std::uint64_t kSlabs = 16;  // so that several threads have something to do
+    return choose_slab(shape,
+                       shape.count() < kSlabs * kSlabValues ? kSmallSlabValues : kSlabValues);
+  }
   // Large chunks are for what is fitted to them; differences are better off with small ones.
   const bool large = preset == Preset::small && pipeline != Pipeline::contexts;
   return choose_chunk(shape, large ? kLargeChunkValues : kChunkValues);
