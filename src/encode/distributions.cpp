@@ -289,12 +289,17 @@ StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, i
             ? 0
             : code_of_weight(std::max<std::uint32_t>(1, static_cast<std::uint32_t>(weight))));
   }
-  int least = stored_table_bits(table);
-  for (StoredTable other = table; ++other.low_bits < 4;) {
-    const int bits = stored_table_bits(other);
-    if (bits >= least) break;
-    least = bits;
-    table.low_bits = other.low_bits;
+  // The low bits that take the least, of those up to the first that are no gain.
+  std::array<int, 4> bits{};
+  ExpectedCodes expected(table);
+  for (int i = 0; i < table.size(); ++i) {
+    const int folded = fold(table.codes[i] - expected.next());
+    for (int low = 0; low < 4; ++low) bits[static_cast<std::size_t>(low)] += (folded >> low) + low;
+    expected.take(table.codes[i]);
+  }
+  while (table.low_bits < 3 && bits[static_cast<std::size_t>(table.low_bits) + 1] <
+                                   bits[static_cast<std::size_t>(table.low_bits)]) {
+    ++table.low_bits;
   }
   return table;
 }
