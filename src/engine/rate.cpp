@@ -84,11 +84,14 @@ RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
 
-void RateSearch::take_sample(double log_bound) {
+double RateSearch::take_sample(double log_bound) {
+  for (const Point& each : samples_) {
+    if (each.bound == log_bound) return each.size;
+  }
   const auto plan = plan_for_step(array_, options_, exp2_of(log_bound), workers_);
   if (!plan) {
     error_ = plan.error();
-    return;
+    return 0;
   }
   if (samples_.empty() || std::fabs(log_bound - sample_chosen_at_) > kSameSampleChoice) {
     samples_.clear();
@@ -100,6 +103,7 @@ void RateSearch::take_sample(double log_bound) {
   const auto after = std::find_if(samples_.begin(), samples_.end(),
                                   [&](const Point& each) { return each.bound > log_bound; });
   samples_.insert(after, point);
+  return point.size;
 }
 
 // The two neighbours of a value among the samples, along either axis of their falling curve; the
@@ -176,21 +180,32 @@ double RateSearch::scaled(double size) const {
   return evenly(size + log2_of(8 * target_bytes_ / static_cast<double>(array_.shape.count())));
 }
 
-// Where the sample's curve leads from a size.
-double RateSearch::by_sample(const Point& last) const {
-  if (samples_.size() < 2) return last.bound;
+double RateSearch::sampled_slope() const {
+  if (samples_.size() < 2) return -1;
   const Point &low = samples_.front(), &high = samples_.back();
-  return last.bound + (scaled(log2_of(kAim)) - scaled(last.size)) /
-                          slope_of(evenly(high.size) - evenly(low.size), high.bound - low.bound);
+  return slope_of(evenly(high.size) - evenly(low.size), high.bound - low.bound);
+}
+
+// Where the sample's curve leads from the first size. If that is far, it is looked at there, for at
+// small and at large bounds it bends.
+double RateSearch::by_sample(const Point& last) {
+  constexpr double kFar = 0.2;
+  const double rise = scaled(log2_of(kAim)) - scaled(last.size);
+  const double step = std::clamp(rise / sampled_slope(), -kSameChoice, kSameChoice);
+  const double there = within_reach(last.bound + step), run = there - last.bound;
+  if (std::fabs(last.size) < kFar || std::fabs(run) < kNear) return last.bound + step;
+  const double before = evenly(take_sample(last.bound)), after = evenly(take_sample(there));
+  return last.bound + rise / slope_of(after - before, run);
 }
 
 // Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
 // these meets it, or in their middle when that does not lead anywhere. Else where the line through
-// the last size and one that is not too near does, for the curve is not smooth.
+// the last size and one that is not too near does, for the curve is not smooth, or else the
+// sample's slope from the last one.
 double RateSearch::by_sizes() const {
   constexpr std::size_t kPatience = 4;
   constexpr double kTooNear = 0.2;
-  const double wanted = scaled(log2_of(kAim));
+  const double wanted = scaled(log2_of(kAim)), expected = sampled_slope();
   auto points = tried_;
   points.insert(points.end(), guesses_.begin(), guesses_.end());
   const Point last = points.back();
@@ -200,19 +215,20 @@ double RateSearch::by_sizes() const {
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const Point &below = sorted[i - 1], &above = sorted[i];
     const double high = scaled(below.size), low = scaled(above.size);
-    if (high < wanted || low > wanted) continue;
+    if (high < wanted || low > wanted || high == low) continue;
     const double share = points.size() < kPatience ? (high - wanted) / (high - low) : 0.5;
     return below.bound + share * (above.bound - below.bound);
   }
   for (std::size_t i = points.size() - 1; i-- > 0;) {
     const double run = last.bound - points[i].bound;
     if (std::fabs(run) < kTooNear) continue;
-    const double rise = scaled(last.size) - scaled(points[i].size);
+    double slope = (scaled(last.size) - scaled(points[i].size)) / run;
+    if (!(slope < expected / 4 && slope > expected * 4)) slope = expected;
     // Steps that fell short again and again were too small: each is twice the last.
     const int short_steps = std::max(0, static_cast<int>(points.size()) - 3);
-    return last.bound + (wanted - scaled(last.size)) / slope_of(rise, run) * exp2_of(short_steps);
+    return last.bound + (wanted - scaled(last.size)) / slope * exp2_of(short_steps);
   }
-  return by_sample(last);
+  return last.bound + (wanted - scaled(last.size)) / expected;
 }
 
 Result<double> RateSearch::first() {
@@ -367,14 +383,10 @@ double RateSearch::expected_size() const {
 
 std::optional<double> RateSearch::next_bound() {
   const Point last = guesses_.empty() ? tried_.back() : guesses_.back();
-  const double missing = log2_of(kAim) - last.size;
   const bool alone = tried_.size() + guesses_.size() == 1;
-  double wanted = alone ? by_sample(last) : by_sizes();
-  // Larger bounds for smaller sizes, if nothing better is known.
-  if ((alone || wanted == last.bound) && !((wanted - last.bound) * missing < 0)) {
-    wanted = last.bound - 2 * missing;
-  }
-  wanted = within_reach(last.bound + std::clamp(wanted - last.bound, -kSameChoice, kSameChoice));
+  const double step =
+      std::clamp((alone ? by_sample(last) : by_sizes()) - last.bound, -kSameChoice, kSameChoice);
+  const double wanted = within_reach(last.bound + step);
   if (error_ || std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
 }

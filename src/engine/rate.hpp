@@ -64,13 +64,15 @@ class RateSearch {
     double bound;
     double size;
   };
-  void take_sample(double log_bound);
+  // Its size, as a logarithm.
+  double take_sample(double log_bound);
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
   double sampled_bound(double log_bits) const;
   double within_reach(double log_bound);
   double scaled(double size) const;
-  double by_sample(const Point& last) const;
+  double sampled_slope() const;
+  double by_sample(const Point& last);
   double by_sizes() const;
   std::vector<std::uint64_t> typical(std::size_t wanted) const;
   void note_whole(const std::vector<std::uint64_t>& sizes, double stream_bytes);
