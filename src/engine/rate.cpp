@@ -32,9 +32,8 @@ constexpr int kMaxAttempts = 8;
 constexpr double kSteepest = -4, kFlattest = -0.02;
 // How far from a sample the curve through the samples is trusted, in octaves of the bound.
 constexpr double kNear = 0.3;
-// By how much of itself the change of one chunk's size differs from that of all; and how many
-// chunks tell as much as the sample's curve. Measured on the public fields with `fast`.
-constexpr double kChunkSpread = 0.2, kSampleWorth = 1;
+// How many chunks tell as much of a change of the bound as the sample does, about.
+constexpr double kSampleWorth = 0.5;
 // Chunks keep the way they were encoded in under bounds that are not further apart, in octaves; the
 // sample, which only tells how the size changes, for longer.
 constexpr double kSameChoice = 2, kSameSampleChoice = 4;
@@ -187,13 +186,15 @@ double RateSearch::sampled_slope() const {
 }
 
 // Where the sample's curve leads from the first size. If that is far, it is looked at there, for at
-// small and at large bounds it bends.
+// small and at large bounds it bends; if that costs little beside the rest.
 double RateSearch::by_sample(const Point& last) {
   constexpr double kFar = 0.2;
   const double rise = scaled(log2_of(kAim)) - scaled(last.size);
   const double step = std::clamp(rise / sampled_slope(), -kSameChoice, kSameChoice);
   const double there = within_reach(last.bound + step), run = there - last.bound;
-  if (std::fabs(last.size) < kFar || std::fabs(run) < kNear) return last.bound + step;
+  if (!can_rehearse_ || std::fabs(last.size) < kFar || std::fabs(run) < kNear) {
+    return last.bound + step;
+  }
   const double before = evenly(take_sample(last.bound)), after = evenly(take_sample(there));
   return last.bound + rise / slope_of(after - before, run);
 }
@@ -343,7 +344,7 @@ void RateSearch::note_whole(const std::vector<std::uint64_t>& sizes, double stre
 }
 
 std::vector<std::uint64_t> RateSearch::ahead() {
-  constexpr std::size_t kShare = 4, kFewest = 3;
+  constexpr std::size_t kShare = 4, kFewest = 3, kSeveral = 6;
   ahead_ = seen_ = 0;
   seen_before_ = seen_after_ = 0;
   // Of a small step the sample tells enough.
@@ -352,7 +353,8 @@ std::vector<std::uint64_t> RateSearch::ahead() {
       std::fabs(log2_of(whole_size_ / kAim)) <= kLittle) {
     return {};
   }
-  auto chosen = typical((sizes_.size() + kShare / 2) / kShare);
+  auto chosen = typical(std::max<std::size_t>(sizes_.size() < kSeveral ? 1 : 2,
+                                              (sizes_.size() + kShare / 2) / kShare));
   ahead_ = chosen.size();
   return chosen;
 }
@@ -363,13 +365,10 @@ bool RateSearch::goes_on(std::uint64_t chunk, std::uint64_t bytes) {
   seen_before_ += static_cast<double>(sizes_[static_cast<std::size_t>(chunk)]);
   seen_after_ += static_cast<double>(bytes);
   if (seen_ < ahead_) return true;
-  // How far off the size may be: to leave these chunks costs what they cost, to go on in vain a
-  // whole pass. So the larger a part they are, the nearer to the limits, which they may reach in
-  // the middle; and the more doubtful the others are, the less another bound would be better.
-  const double seen = seen_before_ / whole_bytes_;
-  const double doubt = kChunkSpread * std::fabs(whole_size_ / kAim - 1) * (1 - seen) /
-                       std::sqrt(kSampleWorth + static_cast<double>(seen_));
-  return std::fabs(expected_size() / kAim - 1) <= 0.003 + 0.0134 * seen + doubt;
+  // How far off they may be: to leave them costs what they cost, to go on in vain a whole pass. So
+  // the larger a part they are, the nearer to the limits, which they may reach in the middle.
+  const double sure = 0.003 + 0.0134 * seen_before_ / whole_bytes_;
+  return std::fabs(expected_size() / kAim - 1) <= sure;
 }
 
 // Of the compression under way, over what is wanted. What was not seen of it has changed since the
