@@ -383,8 +383,9 @@ double RateSearch::expected_size() const {
 std::optional<double> RateSearch::next_bound() {
   const Point last = guesses_.empty() ? tried_.back() : guesses_.back();
   const bool alone = tried_.size() + guesses_.size() == 1;
-  const double step =
-      std::clamp((alone ? by_sample(last) : by_sizes()) - last.bound, -kSameChoice, kSameChoice);
+  // Longer steps where short ones have not led there.
+  const double most = kSameChoice * exp2_of(std::max(0, attempts_ - 2));
+  const double step = std::clamp((alone ? by_sample(last) : by_sizes()) - last.bound, -most, most);
   const double wanted = within_reach(last.bound + step);
   if (error_ || std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
