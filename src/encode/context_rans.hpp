@@ -57,10 +57,11 @@ class ContextRansEncoder {
                   context_rans_capacity<Q>(count));
   }
 
-  // About what encode() would return, from the entropies of the contexts: for comparisons.
+  // About what encode() would return, from the entropies of the contexts: for comparisons. With
+  // `closely`, to a few thousandths.
   template <class Q>
   std::size_t estimate(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
-                       simd::Target target);
+                       bool closely, simd::Target target);
 
  private:
   // Chooses the shifts, roughly if that will do; tokens go to cells_, how many of each to the array
