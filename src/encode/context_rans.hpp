@@ -58,7 +58,7 @@ class ContextRansEncoder {
   }
 
   // About what encode() would return, from the entropies of the contexts: for comparisons. With
-  // `closely`, to a few thousandths.
+  // `closely`, to about a per cent.
   template <class Q>
   std::size_t estimate(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
                        bool closely, simd::Target target);

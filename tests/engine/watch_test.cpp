@@ -97,7 +97,7 @@ TEST(Rehearsal, TellsTheSizesAndChoicesOfACompression) {
       ASSERT_EQ(sizes.size(), 2u);
       for (std::size_t i = 0; i < 2; ++i) {
         const auto size = static_cast<double>(scratch.entries[i].size);
-        EXPECT_NEAR(static_cast<double>(sizes[i]), size, 0.01 * size);
+        EXPECT_NEAR(static_cast<double>(sizes[i]), size, 0.02 * size);
         EXPECT_TRUE(rehearsed[i].candidate.same_way(made[i].candidate));
       }
     }
