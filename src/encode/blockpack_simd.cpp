@@ -683,8 +683,10 @@ const uint8_t* decode(const uint8_t* in, const uint8_t* end, Q* residuals, size_
   alignas(32) Q last[kSuperblock];  // of which not all may be there
   for (size_t tile = 0; tile < n; tile += kBlockpackTile) {
     const size_t tile_end = std::min(n, tile + kBlockpackTile);
-    const auto place_of = [&](size_t i)
-                              HWY_ATTR { return n - i < kSuperblock ? last : residuals + i; };
+    const auto place_of = [&](size_t i) HWY_ATTR {
+      if (n - i < kSuperblock) return static_cast<Q*>(last);
+      return residuals + i;
+    };
     for (size_t i = tile; i < tile_end;) {
       if (original_end == nullptr && static_cast<size_t>(end - in) < kLongest) {
         const size_t left = static_cast<size_t>(end - in);
@@ -732,7 +734,9 @@ const uint8_t* decode(const uint8_t* in, const uint8_t* end, Q* residuals, size_
       if (block.width != 0) narrow_values(block.planes, block.width, place_of(i));
     }
   }
-  std::memcpy(residuals + n / kSuperblock * kSuperblock, last, n % kSuperblock * sizeof(Q));
+  if (const size_t rest = n % kSuperblock; rest != 0) {
+    std::memcpy(residuals + n - rest, last, rest * sizeof(Q));
+  }
   return original_end == nullptr ? in : original_end - (end - in);
 }
 
