@@ -433,7 +433,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   }
   // Repetitions that zstd finds behind Huffman's codes in a part need not be there in the whole.
   const bool doubtful =
-      list[0].pipeline == Pipeline::lorenzo || !far_behind(list[1], weak ? 0.12 : 0.02);
+      list[0].pipeline == Pipeline::lorenzo || !far_behind(list[1], weak ? 0.04 : 0.02);
   const bool again = parameters.thorough && doubtful;
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
