@@ -174,8 +174,7 @@ std::uint32_t read_state(BitReader& in) {
   return 1u << bits | in.get(bits);
 }
 
-// A lane costs about so much beyond what it holds, so a small payload takes few of them.
-constexpr std::size_t kLaneBytes = 2;
+// A lane costs about 2 bytes beyond what it holds, so a small payload takes few of them.
 constexpr std::size_t lanes_for(std::uint64_t payload_bytes) {
   return payload_bytes < 1024 ? 8 : payload_bytes < 8192 ? 16 : 32;
 }
@@ -587,14 +586,10 @@ const std::uint32_t* ContextRansEncoder::count_tokens(const Q* residuals,
 
 template <class Q>
 std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t* contexts,
-                                         std::size_t count, bool closely, simd::Target target) {
+                                         std::size_t count, simd::Target target) {
   if (count == 0) return 0;
-  // Describing the distribution takes 8 bits and about so many for each token; coding with it, a
-  // thousandth more than with the true one. Measured over all contexts of the public fields at
-  // bounds from 1e-2 to 1e-5, this is right to 20 bits a context.
-  const double token_bits = closely ? 3 : 2, inexact = closely ? 1.001 : 1;
   ContextShifts shifts;
-  const std::uint32_t* counts = count_tokens(residuals, contexts, count, !closely, target, shifts);
+  const std::uint32_t* counts = count_tokens(residuals, contexts, count, true, target, shifts);
   double bits = 0;
   for (int c = 0; c < shifts.context_count; ++c) {
     const std::uint32_t* tokens = counts + c * kTokenCount;
@@ -604,15 +599,14 @@ std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t*
       if (seen == 0) continue;
       total += seen;
       const int token = index < 32 ? 32 - index : index - 32;
-      // An escape takes some 20 bits.
+      // An escape takes some 20 bits; describing the distribution, 2 bits for each token.
       const int raw = token == 32 ? 20 : extra_bits(token);
-      bits += static_cast<double>(seen) * (raw - rough_log2(seen)) + token_bits;
+      bits += static_cast<double>(seen) * (raw - rough_log2(seen)) + 2;
     }
     if (total == 0) continue;
     bits += static_cast<double>(total) * (shifts.shift[c] + rough_log2(total)) + 8;
   }
-  const auto bytes = static_cast<std::size_t>(bits * inexact / 8);
-  return closely ? bytes + 2 + kLaneBytes * lanes_for(bytes) : bytes;
+  return static_cast<std::size_t>(bits / 8);
 }
 
 template <class Q>
@@ -787,7 +781,7 @@ const ContextRansKernels<Q>& context_rans_reference() {
                                                   std::span<const std::size_t>, simd::Target,   \
                                                   std::uint8_t*, std::size_t);                  \
   template std::size_t ContextRansEncoder::estimate(const Q*, const std::uint8_t*, std::size_t, \
-                                                    bool, simd::Target);                        \
+                                                    simd::Target);                              \
   template bool ContextRansDecoder::decode(const std::uint8_t*, std::size_t, Q*);               \
   template const ContextRansKernels<Q>& context_rans_reference();                               \
   template void encode_group(RansWriter&, const Q*, const Cell*, std::size_t);                  \

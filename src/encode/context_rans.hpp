@@ -57,11 +57,10 @@ class ContextRansEncoder {
                   context_rans_capacity<Q>(count));
   }
 
-  // About what encode() would return, from the entropies of the contexts: for comparisons. With
-  // `closely`, to about a per cent.
+  // About what encode() would return, from the entropies of the contexts: for comparisons.
   template <class Q>
   std::size_t estimate(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
-                       bool closely, simd::Target target);
+                       simd::Target target);
 
  private:
   // Chooses the shifts, roughly if that will do; tokens go to cells_, how many of each to the array

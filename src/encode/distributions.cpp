@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <memory>
 
 namespace firn::encode {
@@ -274,79 +273,6 @@ void build_token_costs(const Frequencies& frequencies, TokenCosts& costs) {
   }
 }
 
-namespace {
-
-// A token's cost with this code, in 1/kCostPerBit, if all weights sum to 2^kProbabilityBits.
-std::int64_t cost_of_code(int code) {
-  static const auto costs = [] {
-    std::array<std::int64_t, kMaxWeightCode + 1> table{};
-    for (int c = 1; c <= kMaxWeightCode; ++c) {
-      table[c] = kProbabilityBits * kCostPerBit - std::int64_t{scaled_log2(weight_of_code(c))};
-    }
-    return table;
-  }();
-  return costs[code];
-}
-
-// Those that take the least, of the ones up to the first that are no gain.
-void choose_low_bits(StoredTable& table) {
-  std::array<int, 4> bits{};
-  ExpectedCodes expected(table);
-  for (int i = 0; i < table.size(); ++i) {
-    const int folded = fold(table.codes[i] - expected.next());
-    for (int low = 0; low < 4; ++low) bits[static_cast<std::size_t>(low)] += (folded >> low) + low;
-    expected.take(table.codes[i]);
-  }
-  while (table.low_bits < 3 && bits[static_cast<std::size_t>(table.low_bits) + 1] <
-                                   bits[static_cast<std::size_t>(table.low_bits)]) {
-    ++table.low_bits;
-  }
-}
-
-// Moves codes towards what is expected of them where that saves more bits of the table than it
-// costs in coding. True if any was moved.
-bool cheapen_codes(const std::uint32_t* counts, std::uint64_t total, StoredTable& table) {
-  constexpr int kMostSteps = 4;
-  // More weight for one takes from all: kCostPerBit * log2(e), for its share of them.
-  constexpr std::uint64_t kShareCost = 2955;
-  std::uint64_t weights = 0;
-  for (int i = 0; i < table.size(); ++i) {
-    const bool both = table.symmetric && table.token(i) > 0;
-    weights += weight_of_code(table.codes[i]) * (both ? 2 : 1);
-  }
-  const std::uint64_t unit_cost = total * kShareCost / weights;
-  bool moved = false;
-  ExpectedCodes expected(table);
-  for (int i = 0; i < table.size(); ++i) {
-    const int nearest = table.codes[i], likely = expected.next();
-    if (i > 0 && likely != nearest) {
-      const int token = table.token(i);
-      const bool both = table.symmetric && token > 0;
-      const auto count = static_cast<std::int64_t>(counts[token_index(token)]) +
-                         (both ? counts[token_index(-token)] : 0);
-      std::int64_t least = std::numeric_limits<std::int64_t>::max();
-      const int way = likely < nearest ? -1 : 1;
-      for (int code = nearest, steps = 0; steps <= kMostSteps; code += way, ++steps) {
-        if (code == 0 && count != 0) break;
-        const std::uint64_t share = unit_cost * weight_of_code(code) * (both ? 2 : 1);
-        const std::int64_t bits = fold(code - likely) >> table.low_bits;
-        const std::int64_t cost =
-            bits * kCostPerBit + count * cost_of_code(code) + static_cast<std::int64_t>(share);
-        if (cost < least) {
-          least = cost;
-          table.codes[i] = static_cast<std::uint8_t>(code);
-        }
-        if (code == likely) break;
-      }
-      moved = moved || table.codes[i] != nearest;
-    }
-    expected.take(table.codes[i]);
-  }
-  return moved;
-}
-
-}  // namespace
-
 StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, int last,
                              bool symmetric, int member) {
   StoredTable table;
@@ -363,10 +289,12 @@ StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, i
             ? 0
             : code_of_weight(std::max<std::uint32_t>(1, static_cast<std::uint32_t>(weight))));
   }
-  choose_low_bits(table);
-  if (cheapen_codes(counts, total, table)) {
-    table.low_bits = 0;
-    choose_low_bits(table);
+  int least = stored_table_bits(table);
+  for (StoredTable other = table; ++other.low_bits < 4;) {
+    const int bits = stored_table_bits(other);
+    if (bits >= least) break;
+    least = bits;
+    table.low_bits = other.low_bits;
   }
   return table;
 }

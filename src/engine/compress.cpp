@@ -64,18 +64,6 @@ SquaredError squared_error(const Box<const T>& box, const pipelines::Parameters&
   return error;
 }
 
-// `choice`, if any, is that of the chunk: made now, or kept.
-template <class T>
-pipelines::Encoded encode_chunk(const Box<const T>& box, pipelines::Parameters parameters,
-                                pipelines::Choice* choice, pipelines::Workspace& workspace,
-                                std::uint8_t* payload) {
-  if (choice != nullptr) parameters.choice = *choice;
-  parameters.keep_choice = choice != nullptr;
-  const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, payload);
-  if (choice != nullptr) *choice = encoded.choice;
-  return encoded;
-}
-
 // Encodes a chunk as a whole record at `to`, which has record_capacity() bytes.
 template <class T>
 std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
@@ -84,9 +72,12 @@ std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t,
                           pipelines::Workspace& workspace, std::uint8_t* to) {
   const Box<const T> box(static_cast<const T*>(array.data), strides, region);
   const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
-  const auto parameters = books.parameters_of(plan.parameters, number);
+  auto parameters = books.parameters_of(plan.parameters, number);
+  if (choice != nullptr) parameters.choice = *choice;
+  parameters.keep_choice = choice != nullptr;
   std::uint8_t* const payload = to + container::record_head_bytes(raw_bytes);
-  const pipelines::Encoded encoded = encode_chunk(box, parameters, choice, workspace, payload);
+  const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, payload);
+  if (choice != nullptr) *choice = encoded.choice;
   if (error != nullptr) *error = squared_error(box, parameters, encoded, payload, workspace);
   return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error, encoded.size,
                                   plan.header, number);
@@ -215,36 +206,6 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
     if (!append(scratch.tail.data(), tail.size())) return too_small(output);
   }
   output.finish();
-  return std::monostate{};
-}
-
-Status rehearse(const ArrayView& array, const plan::Plan& plan, const Execution& execution,
-                pipelines::Workers& workers, const std::vector<std::uint64_t>& chunks,
-                std::vector<pipelines::Choice>* choices, std::vector<std::uint64_t>* sizes) {
-  const Grid grid(plan.header.shape, plan.header.chunk);
-  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
-  pipelines::Parameters parameters = plan.parameters;
-  parameters.sizing = true;
-  choices->resize(static_cast<std::size_t>(grid.count()));
-  sizes->resize(chunks.size());
-  Progress progress(execution, array.shape.count() * size_of(array.type));
-  workers.for_each(chunks.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
-    const std::uint64_t number = chunks[static_cast<std::size_t>(i)];
-    const Region region = grid.region(number);
-    const auto encode = [&]<class T>(const T* data) {
-      std::uint8_t* const payload = workspace.output.reserve(
-          pipelines::payload_capacity(static_cast<std::size_t>(region.shape.count()), array.type));
-      return encode_chunk(Box<const T>(data, strides, region), parameters,
-                          &(*choices)[static_cast<std::size_t>(number)], workspace, payload);
-    };
-    const auto encoded = array.type == Type::f32 ? encode(static_cast<const float*>(array.data))
-                                                 : encode(static_cast<const double*>(array.data));
-    // A size in the index takes three bytes up to two million.
-    constexpr std::uint64_t kOverhead = container::kMaxRecordOverhead - kMaxVarintBytes + 3;
-    (*sizes)[static_cast<std::size_t>(i)] = encoded.size + kOverhead;
-    return progress.add(region.shape.count() * size_of(array.type));
-  });
-  if (progress.cancelled()) return Progress::error();
   return std::monostate{};
 }
 

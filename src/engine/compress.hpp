@@ -40,7 +40,6 @@ struct CompressScratch {
   std::vector<std::size_t> slot_sizes;
   ScratchArray<std::uint8_t> tail;
   plan::BookPlan books;
-  ScratchArray<std::uint8_t> sample;
 };
 
 // Of a chunk's values, but for those that are special, in bounds.
@@ -63,12 +62,6 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
                 pipelines::Workers& workers, CompressScratch& scratch, Output& output,
                 std::vector<pipelines::Choice>* choices = nullptr,
                 std::vector<SquaredError>* errors = nullptr, Watch* watch = nullptr);
-
-// About the bytes of the records of some chunks, each with its share of the index: as compress()
-// does it, but what costs and is not needed for that is left out.
-Status rehearse(const ArrayView& array, const plan::Plan& plan, const Execution& execution,
-                pipelines::Workers& workers, const std::vector<std::uint64_t>& chunks,
-                std::vector<pipelines::Choice>* choices, std::vector<std::uint64_t>* sizes);
 
 std::uint64_t worst_case_size(const plan::Plan& plan);
 

@@ -2,11 +2,10 @@
 //
 // Size falls with the bound about as 2^-bits does (CEAZ, 3.2.2), but not where most codes are zero
 // and not where a field has a grid of its own, so the bound is searched for: on a sample of the
-// array (a few percent), then by rehearsals, which do all but the coding, or where these would cost
-// as much, by compressing. The first tells how far the sample is off, and the second most often
-// meets the ratio. A second compression begins with a few chunks whose sizes are compared with
-// those that they had before; when they promise too much or too little it is given up for another
-// bound.
+// array (a few percent), then by compressing. The first compression tells how far the sample is
+// off, and the second most often meets the ratio. It begins with a few chunks whose sizes are
+// compared with those that they had before; when they promise too much or too little it is given
+// up for another bound.
 #pragma once
 
 #include <firn/firn.hpp>
@@ -24,25 +23,18 @@ namespace firn::engine {
 Result<plan::Plan> plan_for_bound(const ArrayView& array, const Options& options, double bound_abs,
                                   pipelines::Workers& workers);
 
-// Compresses under options.bound, a ratio: once after rehearsals, else most often twice. Chunks are
-// encoded in the way that was best the first time.
+// Compresses under options.bound, a ratio: most often twice. Chunks are encoded in the way that
+// was best the first time.
 Status compress_to_ratio(const ArrayView& array, const Options& options, const Execution& execution,
                          pipelines::Workers& workers, CompressScratch& scratch, Output& output);
 
 class RateSearch {
  public:
-  // options.bound is a ratio. `memory` is for the sample.
-  RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers,
-             ScratchArray<std::uint8_t>& memory);
+  // options.bound is a ratio.
+  RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers);
 
   // The bound to try first; 0: nothing needs to be lost.
   Result<double> first();
-  // Chunks to rehearse, and what to do when their sizes are known: the bound to try next. None:
-  // compress.
-  std::vector<std::uint64_t> rehearsal() const;
-  double rehearsed(double bound_abs, const std::vector<std::uint64_t>& chunks,
-                   const std::vector<std::uint64_t>& sizes,
-                   std::vector<pipelines::Choice>* choices);
   // Chunks whose sizes the next compression tells first, in rising order; none the first time.
   std::vector<std::uint64_t> ahead();
   // Told the size of each record of a compression: whether it is worth going on.
@@ -64,18 +56,13 @@ class RateSearch {
     double bound;
     double size;
   };
-  // Its size, as a logarithm.
-  double take_sample(double log_bound);
+  void take_sample(double log_bound);
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
+  double sampled_bits(double log_bound) const;
   double sampled_bound(double log_bits) const;
   double within_reach(double log_bound);
-  double scaled(double size) const;
-  double sampled_slope() const;
-  double by_sample(const Point& last);
   double by_sizes() const;
-  std::vector<std::uint64_t> typical(std::size_t wanted) const;
-  void note_whole(const std::vector<std::uint64_t>& sizes, double stream_bytes);
   double expected_size() const;
   // As its logarithm.
   std::optional<double> next_bound();
@@ -85,7 +72,6 @@ class RateSearch {
   const ArrayView& array_;
   const Options& options_;
   pipelines::Workers& workers_;
-  ScratchArray<std::uint8_t>& memory_;
   double target_bytes_;
   std::optional<double> fill_;
   Shape chunk_;
@@ -96,15 +82,13 @@ class RateSearch {
   std::vector<Point> samples_;                     // by bound
   std::vector<pipelines::Choice> sample_choices_;  // of its chunks, made at this bound (log2):
   double sample_chosen_at_ = 0;
+  double too_flat_ = 1;  // its curve
 
   std::vector<Point> tried_;    // in order
   std::vector<Point> guesses_;  // of those that were given up since the last whole one
   double chosen_at_ = 0;        // log2 of the bound at which their chunks' choices were made
   double best_bound_ = 0, best_off_ = 0;
   int attempts_ = 0;
-  bool can_rehearse_ = false, rehearses_ = false;  // for less than a compression; next
-  static constexpr int kMostGivenUp = 1;
-  int rehearsals_ = 0, given_up_ = 0;
 
   std::vector<std::uint64_t> sizes_;         // of the records of the last whole compression
   double whole_bytes_ = 0;                   // of all of them

@@ -154,7 +154,7 @@ double Roughness::bits(double bound_abs) const {
 }
 
 Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double> fill,
-               std::uint64_t values, ScratchArray<std::uint8_t>& memory) {
+               std::uint64_t values) {
   const Shape& shape = array.shape;
   const Shape box = box_in(chunk, kBoxValues);
   values = std::min(values, shape.count());
@@ -175,20 +175,19 @@ Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double>
   sampled_ = Roughness(array, fill, regions);
 
   const std::size_t box_bytes = static_cast<std::size_t>(box.count()) * size_of(array.type);
-  std::uint8_t* const copied = memory.reserve(regions.size() * box_bytes);
+  values_.resize(regions.size() * box_bytes);
   box_ = box;
-  stacked_ = {copied, array.type, box, {}};
+  stacked_ = {values_.data(), array.type, box, {}};
   stacked_.shape.extents[0] *= boxes;
   const auto strides = array.strides ? *array.strides : contiguous_strides(shape);
   const auto copy = [&]<class T>(const T* data) {
-    T* to = reinterpret_cast<T*>(copied);
+    T* to = reinterpret_cast<T*>(values_.data());
     for (const Region& region : regions) {
       const Box<const T> from(data, strides, region);
       from.for_each_row([&](const T* row, std::size_t) {
         for (std::size_t i = 0; i < from.row_length(); ++i) {
-          to[i] = row[static_cast<std::int64_t>(i) * from.row_stride()];
+          *to++ = row[static_cast<std::int64_t>(i) * from.row_stride()];
         }
-        to += from.row_length();
         return true;
       });
     }

@@ -5,7 +5,6 @@
 #include <optional>
 #include <vector>
 
-#include "base/scratch.hpp"
 #include "pipelines/workers.hpp"
 #include "plan/plan.hpp"
 
@@ -49,9 +48,8 @@ class Roughness {
 // as large as a chunk: small boxes see more of the array, and as chunks they cost what chunks do.
 class Sample {
  public:
-  // Its values lie in `memory`.
   Sample(const ArrayView& array, const Shape& chunk, std::optional<double> fill,
-         std::uint64_t values, ScratchArray<std::uint8_t>& memory);
+         std::uint64_t values);
 
   // Bits a value of the whole array under a plan, about. Tells how the chunks are to be encoded,
   // or does as it is told, like encoded_bytes().
@@ -60,6 +58,7 @@ class Sample {
   const Roughness& whole() const { return whole_; }
 
  private:
+  std::vector<std::uint8_t> values_;
   Shape box_;
   ArrayView stacked_;
   std::vector<Region> chunks_;  // of it

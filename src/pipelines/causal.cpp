@@ -565,9 +565,8 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   write_model(model, wavefront, writer);
-  writer.advance(parameters.trial || parameters.sizing
-                     ? workspace.rans_encoder.estimate(codes, contexts, done, parameters.sizing,
-                                                       workspace.target)
+  writer.advance(parameters.trial
+                     ? workspace.rans_encoder.estimate(codes, contexts, done, workspace.target)
                      : workspace.rans_encoder.encode(codes, contexts, done, {}, workspace.target,
                                                      writer.here(), rans_capacity(count, done)));
   // Errors are rounded to the nearest number, so the largest may be a little more than that.

@@ -106,9 +106,8 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   writer.write<std::uint8_t>(static_cast<std::uint8_t>(shift));
-  writer.advance(parameters.trial || parameters.sizing
-                     ? workspace.rans_encoder.estimate(residuals, contexts, count,
-                                                       parameters.sizing, workspace.target)
+  writer.advance(parameters.trial
+                     ? workspace.rans_encoder.estimate(residuals, contexts, count, workspace.target)
                      : workspace.rans_encoder.encode(residuals, contexts, count, {},
                                                      workspace.target, writer.here()));
   *encoded = {Pipeline::contexts, writer.size(), quantized.max_error};

@@ -385,7 +385,6 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   }
   Parameters for_trial = parameters;
   for_trial.trial = true;
-  for_trial.sizing = false;
   Judge judge(parameters, chunk.count());
   const bool may_train = parameters.thorough && !parameters.pointwise;
   if (options.trial) {

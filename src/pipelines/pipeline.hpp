@@ -51,7 +51,6 @@ struct Parameters {
   bool thorough = false;                  // automatic: try more, harder
   bool tune_psnr = false;                 // automatic: the least size at equal PSNR
   bool trial = false;                     // only Encoded::size is wanted, and only about
-  bool sizing = false;                    // only Encoded::size is wanted, to about a per cent
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;

@@ -75,35 +75,6 @@ TEST(Watch, ACompressionIsGivenUpWhenItIsToldTo) {
   }
 }
 
-TEST(Rehearsal, TellsTheSizesAndChoicesOfACompression) {
-  const auto values = test::make_field<float>(kShape, test::Kind::noisy);
-  const ArrayView array = view(values.data(), kShape);
-  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
-    Options options;
-    options.preset = preset;
-    options.bound = Bound::abs(1e-2);
-    options.chunk = {20, 45, 50};
-    for (const int threads : {1, 3}) {
-      pipelines::Workers workers(threads);
-      auto plan = plan_for_bound(array, options, 1e-2, workers);
-      ASSERT_TRUE(plan);
-      std::vector<pipelines::Choice> rehearsed, made;
-      std::vector<std::uint64_t> sizes;
-      ASSERT_TRUE(rehearse(array, *plan, {}, workers, {0, 1}, &rehearsed, &sizes));
-      CompressScratch scratch;
-      Buffer buffer;
-      Output output(&buffer);
-      ASSERT_TRUE(compress(array, *plan, {}, workers, scratch, output, &made));
-      ASSERT_EQ(sizes.size(), 2u);
-      for (std::size_t i = 0; i < 2; ++i) {
-        const auto size = static_cast<double>(scratch.entries[i].size);
-        EXPECT_NEAR(static_cast<double>(sizes[i]), size, 0.02 * size);
-        EXPECT_TRUE(rehearsed[i].candidate.same_way(made[i].candidate));
-      }
-    }
-  }
-}
-
 TEST(Ratio, IsTheSameStreamWithAnyNumberOfThreads) {
   const auto values = test::make_field<float>(kShape, test::Kind::noisy);
   for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
