@@ -82,7 +82,6 @@ class RateSearch {
   std::vector<Point> samples_;                     // by bound
   std::vector<pipelines::Choice> sample_choices_;  // of its chunks, made at this bound (log2):
   double sample_chosen_at_ = 0;
-  double too_flat_ = 1;  // its curve
 
   std::vector<Point> tried_;    // in order
   std::vector<Point> guesses_;  // of those that were given up since the last whole one
