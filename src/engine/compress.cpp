@@ -64,118 +64,124 @@ SquaredError squared_error(const Box<const T>& box, const pipelines::Parameters&
   return error;
 }
 
-// Encodes a chunk as a whole record at `to`, which has record_capacity() bytes.
-template <class T>
-std::size_t encode_record(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
-                          const plan::Plan& plan, const plan::BookPlan& books, const Region& region,
-                          std::uint64_t number, pipelines::Choice* choice, SquaredError* error,
-                          pipelines::Workspace& workspace, std::uint8_t* to) {
-  const Box<const T> box(static_cast<const T*>(array.data), strides, region);
-  const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
-  auto parameters = books.parameters_of(plan.parameters, number);
-  if (choice != nullptr) parameters.choice = *choice;
-  parameters.keep_choice = choice != nullptr;
-  std::uint8_t* const payload = to + container::record_head_bytes(raw_bytes);
-  const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, payload);
-  if (choice != nullptr) *choice = encoded.choice;
-  if (error != nullptr) *error = squared_error(box, parameters, encoded, payload, workspace);
-  return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error, encoded.size,
-                                  plan.header, number);
+bool append(const std::uint8_t* bytes, std::size_t size, Output& output) {
+  std::uint8_t* to = output.reserve(size);
+  if (to == nullptr) return false;
+  std::memcpy(to, bytes, size);
+  output.commit(size);
+  return true;
+}
+
+// The error's place in a record is fixed; the index repeats it.
+void note_record(const std::uint8_t* record, std::size_t size, const Output& output,
+                 CompressScratch& scratch) {
+  scratch.entries.push_back({output.size() - size, size, load_le<std::uint16_t>(record + 1)});
+}
+
+Status write_tail(const plan::Plan& plan, CompressScratch& scratch, Output& output) {
+  const std::size_t count = scratch.entries.size();
+  if (count > 1) {
+    ByteWriter tail(
+        scratch.tail.reserve(container::kMaxIndexOverhead + count * (kMaxVarintBytes + 2)));
+    container::write_index(scratch.entries, plan.header, tail);
+    if (!append(scratch.tail.data(), tail.size(), output)) return too_small(output);
+  }
+  output.finish();
+  return std::monostate{};
 }
 
 }  // namespace
 
-Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
-                pipelines::Workers& workers, CompressScratch& scratch, Output& output,
-                std::vector<pipelines::Choice>* choices, std::vector<SquaredError>* errors,
-                Watch* watch) {
+ChunkEncoder::ChunkEncoder(const ArrayView& array, const plan::Plan& plan,
+                           const plan::BookPlan& books)
+    : array_(array),
+      plan_(plan),
+      books_(books),
+      grid_(plan.header.shape, plan.header.chunk),
+      strides_(array.strides ? *array.strides : contiguous_strides(array.shape)),
+      capacity_(container::kMaxRecordOverhead +
+                pipelines::payload_capacity(static_cast<std::size_t>(plan.header.chunk.count()),
+                                            array.type)) {}
+
+std::size_t ChunkEncoder::encode(std::uint64_t chunk, pipelines::Choice* choice, unsigned finer,
+                                 SquaredError* error, pipelines::Workspace& workspace,
+                                 std::uint8_t* to) const {
+  const Region region = grid_.region(chunk);
+  const auto encode_as = [&]<class T>(const T* data) {
+    const Box<const T> box(data, strides_, region);
+    const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
+    auto parameters = books_.parameters_of(plan_.parameters, chunk);
+    if (choice != nullptr) parameters.choice = *choice;
+    parameters.keep_choice = choice != nullptr;
+    parameters.finer = static_cast<std::uint8_t>(finer);
+    std::uint8_t* const payload = to + container::record_head_bytes(raw_bytes);
+    const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, payload);
+    if (choice != nullptr) *choice = encoded.choice;
+    if (error != nullptr) *error = squared_error(box, parameters, encoded, payload, workspace);
+    return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error,
+                                    encoded.size, plan_.header, chunk);
+  };
+  return array_.type == Type::f32 ? encode_as(static_cast<const float*>(array_.data))
+                                  : encode_as(static_cast<const double*>(array_.data));
+}
+
+Status write_head(plan::Plan& plan, CompressScratch& scratch, Output& output) {
   std::uint8_t header_bytes[container::kMaxHeaderBytes];
   ByteWriter header_writer(header_bytes);
   container::write_header(plan.header, header_writer);
-  const auto append = [&](const std::uint8_t* bytes, std::size_t size) {
-    std::uint8_t* to = output.reserve(size);
-    if (to == nullptr) return false;
-    std::memcpy(to, bytes, size);
-    output.commit(size);
-    return true;
-  };
-  if (!append(header_bytes, header_writer.size())) return too_small(output);
-
-  plan::plan_books(array, plan, workers, &scratch.books);
+  if (!append(header_bytes, header_writer.size(), output)) return too_small(output);
   for (std::size_t i = 0; i < scratch.books.books().size(); ++i) {
     const auto book = scratch.books.books()[i];
     ByteWriter writer(scratch.tail.reserve(book.size() + container::kBookOverhead));
     container::write_book(book, plan.header, i, writer);
-    if (!append(scratch.tail.data(), writer.size())) return too_small(output);
+    if (!append(scratch.tail.data(), writer.size(), output)) return too_small(output);
   }
+  return std::monostate{};
+}
 
-  const Grid grid(plan.header.shape, plan.header.chunk);
-  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
-  const std::size_t capacity =
-      container::kMaxRecordOverhead +
-      pipelines::payload_capacity(static_cast<std::size_t>(plan.header.chunk.count()), array.type);
+Status write_records(const plan::Plan& plan, const std::vector<std::vector<std::uint8_t>>& records,
+                     CompressScratch& scratch, Output& output) {
+  scratch.entries.clear();
+  for (const auto& record : records) {
+    if (!append(record.data(), record.size(), output)) return too_small(output);
+    note_record(record.data(), record.size(), output, scratch);
+  }
+  return write_tail(plan, scratch, output);
+}
+
+Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
+                pipelines::Workers& workers, CompressScratch& scratch, Output& output,
+                std::vector<pipelines::Choice>* choices, std::vector<SquaredError>* errors) {
+  plan::plan_books(array, plan, workers, &scratch.books);
+  if (const Status status = write_head(plan, scratch, output); !status) return status;
+  const ChunkEncoder encoder(array, plan, scratch.books);
+  const std::uint64_t count = encoder.grid().count();
   Progress progress(execution, array.shape.count() * size_of(array.type));
   scratch.entries.clear();
-  if (choices != nullptr) choices->resize(static_cast<std::size_t>(grid.count()));
-  if (errors != nullptr) errors->resize(static_cast<std::size_t>(grid.count()));
+  if (choices != nullptr) choices->resize(static_cast<std::size_t>(count));
+  if (errors != nullptr) errors->resize(static_cast<std::size_t>(count));
   const auto encode = [&](std::uint64_t number, pipelines::Workspace& workspace, std::uint8_t* to) {
-    const Region region = grid.region(number);
     const auto at = static_cast<std::size_t>(number);
     pipelines::Choice* const choice = choices != nullptr ? &(*choices)[at] : nullptr;
     SquaredError* const error = errors != nullptr ? &(*errors)[at] : nullptr;
-    return array.type == Type::f32
-               ? encode_record<float>(array, strides, plan, scratch.books, region, number, choice,
-                                      error, workspace, to)
-               : encode_record<double>(array, strides, plan, scratch.books, region, number, choice,
-                                       error, workspace, to);
+    return encoder.encode(number, choice, 0, error, workspace, to);
   };
-
-  std::vector<std::vector<std::uint8_t>> ahead(watch != nullptr ? watch->ahead.size() : 0);
-  workers.for_each(ahead.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
-    const auto at = static_cast<std::size_t>(i);
-    std::uint8_t* const record = workspace.output.reserve(capacity);
-    ahead[at].assign(record, record + encode(watch->ahead[at], workspace, record));
-    return true;
-  });
-  const auto goes_on = [&](std::uint64_t number, std::size_t size) {
-    if (watch != nullptr && !watch->given_up) watch->given_up = !watch->goes_on(number, size);
-    return watch == nullptr || !watch->given_up;
-  };
-  for (std::size_t i = 0; i < ahead.size(); ++i) {
-    if (!goes_on(watch->ahead[i], ahead[i].size())) return std::monostate{};
-  }
-  // The record of a chunk that was encoded ahead, or null.
-  const auto find_ahead = [&](std::uint64_t number) -> const std::vector<std::uint8_t>* {
-    if (ahead.empty()) return nullptr;
-    const auto found = std::lower_bound(watch->ahead.begin(), watch->ahead.end(), number);
-    if (found == watch->ahead.end() || *found != number) return nullptr;
-    return &ahead[static_cast<std::size_t>(found - watch->ahead.begin())];
-  };
-  const auto take_or_encode = [&](std::uint64_t number, pipelines::Workspace& workspace,
-                                  std::uint8_t* to) {
-    const auto* const record = find_ahead(number);
-    if (record == nullptr) return encode(number, workspace, to);
-    std::memcpy(to, record->data(), record->size());
-    return record->size();
-  };
-  // The error's place in a record is fixed; the index repeats it.
   const auto note = [&](std::uint64_t number, const std::uint8_t* record, std::size_t size) {
-    scratch.entries.push_back({output.size() - size, size, load_le<std::uint16_t>(record + 1)});
-    return progress.add(grid.region(number).shape.count() * size_of(array.type)) &&
-           (find_ahead(number) != nullptr || goes_on(number, size));
+    note_record(record, size, output, scratch);
+    return progress.add(encoder.values(number) * size_of(array.type));
   };
 
   bool room = true;
-  if (workers.threads() == 1 || grid.count() == 1) {
+  if (workers.threads() == 1 || count == 1) {
     pipelines::Workspace& workspace = workers.workspace(0);
-    for (std::uint64_t number = 0; number < grid.count(); ++number) {
-      std::uint8_t* to = output.reserve(capacity);
+    for (std::uint64_t number = 0; number < count; ++number) {
+      std::uint8_t* to = output.reserve(encoder.capacity());
       const bool direct = to != nullptr;
-      if (!direct) to = workspace.output.reserve(capacity);
-      const std::size_t size = take_or_encode(number, workspace, to);
+      if (!direct) to = workspace.output.reserve(encoder.capacity());
+      const std::size_t size = encode(number, workspace, to);
       if (direct) {
         output.commit(size);
-      } else if (!append(to, size)) {
+      } else if (!append(to, size, output)) {
         return too_small(output);
       }
       if (!note(number, to, size)) break;
@@ -184,29 +190,20 @@ Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execu
     scratch.slots.resize(workers.slots());
     scratch.slot_sizes.resize(workers.slots());
     workers.ordered(
-        grid.count(),
+        count,
         [&](std::uint64_t number, std::size_t slot, pipelines::Workspace& workspace) {
           scratch.slot_sizes[slot] =
-              take_or_encode(number, workspace, scratch.slots[slot].reserve(capacity));
+              encode(number, workspace, scratch.slots[slot].reserve(encoder.capacity()));
         },
         [&](std::uint64_t number, std::size_t slot) {
           const std::uint8_t* record = scratch.slots[slot].data();
-          room = append(record, scratch.slot_sizes[slot]);
+          room = append(record, scratch.slot_sizes[slot], output);
           return room && note(number, record, scratch.slot_sizes[slot]);
         });
   }
   if (!room) return too_small(output);
   if (progress.cancelled()) return Progress::error();
-  if (watch != nullptr && watch->given_up) return std::monostate{};
-
-  if (grid.count() > 1) {
-    ByteWriter tail(
-        scratch.tail.reserve(container::kMaxIndexOverhead + grid.count() * (kMaxVarintBytes + 2)));
-    container::write_index(scratch.entries, plan.header, tail);
-    if (!append(scratch.tail.data(), tail.size())) return too_small(output);
-  }
-  output.finish();
-  return std::monostate{};
+  return write_tail(plan, scratch, output);
 }
 
 }  // namespace firn::engine

@@ -1,10 +1,11 @@
 // From an array to a stream: the chunk loop, with its output in memory.
 #pragma once
 
+#include <array>
 #include <firn/firn.hpp>
-#include <functional>
 #include <vector>
 
+#include "base/geometry.hpp"
 #include "base/scratch.hpp"
 #include "container/records.hpp"
 #include "pipelines/workers.hpp"
@@ -48,20 +49,40 @@ struct SquaredError {
   std::uint64_t count = 0;
 };
 
-// For a compression that may be given up on the way.
-struct Watch {
-  std::vector<std::uint64_t> ahead;  // chunks to encode before the others, in rising order
-  // Told the size of each record, those of `ahead` first, then the others in order. False: give up.
-  std::function<bool(std::uint64_t chunk, std::uint64_t bytes)> goes_on;
-  bool given_up = false;  // then the output is of no use
-};
-
 // `choices`, for compressions of an array under several bounds: of each chunk, made by one of them
 // and kept by the next; empty: made anew. `errors`: of each chunk, by decoding it.
 Status compress(const ArrayView& array, plan::Plan& plan, const Execution& execution,
                 pipelines::Workers& workers, CompressScratch& scratch, Output& output,
                 std::vector<pipelines::Choice>* choices = nullptr,
-                std::vector<SquaredError>* errors = nullptr, Watch* watch = nullptr);
+                std::vector<SquaredError>* errors = nullptr);
+
+// The same in parts, for a stream whose chunks are encoded in another order, or several times.
+class ChunkEncoder {
+ public:
+  // These must outlive it; the books are planned.
+  ChunkEncoder(const ArrayView& array, const plan::Plan& plan, const plan::BookPlan& books);
+
+  const Grid& grid() const { return grid_; }
+  std::uint64_t values(std::uint64_t chunk) const { return grid_.region(chunk).shape.count(); }
+  // Bytes that a record may have.
+  std::size_t capacity() const { return capacity_; }
+  // Encodes a chunk as a whole record at `to` and returns its size. `finer`: with a step that is
+  // smaller by so many 256ths.
+  std::size_t encode(std::uint64_t chunk, pipelines::Choice* choice, unsigned finer,
+                     SquaredError* error, pipelines::Workspace& workspace, std::uint8_t* to) const;
+
+ private:
+  const ArrayView& array_;
+  const plan::Plan& plan_;
+  const plan::BookPlan& books_;
+  Grid grid_;
+  std::array<std::int64_t, kMaxRank> strides_;
+  std::size_t capacity_;
+};
+// The header and scratch.books, planned for the plan; then scratch.entries from all records.
+Status write_head(plan::Plan& plan, CompressScratch& scratch, Output& output);
+Status write_records(const plan::Plan& plan, const std::vector<std::vector<std::uint8_t>>& records,
+                     CompressScratch& scratch, Output& output);
 
 std::uint64_t worst_case_size(const plan::Plan& plan);
 

@@ -1,6 +1,7 @@
 // Reports progress to the caller from whichever thread finishes work, one at a time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <firn/firn.hpp>
@@ -16,7 +17,8 @@ class Progress {
   // False once the caller has asked to stop.
   bool add(std::uint64_t bytes) {
     if (callback_ == nullptr) return true;
-    const std::uint64_t done = done_.fetch_add(bytes) + bytes;
+    // Some work may be done twice.
+    const std::uint64_t done = std::min(done_.fetch_add(bytes) + bytes, total_);
     std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     if (lock.owns_lock() && !(*callback_)(done, total_)) cancelled_ = true;
     return !cancelled_;

@@ -5,25 +5,31 @@
 #include <numeric>
 
 #include "base/elementary.hpp"
+#include "container/format.hpp"
+#include "engine/progress.hpp"
 
 namespace firn::engine {
 namespace {
 
 constexpr std::uint64_t kSampleShare = 24, kLeastSample = 8192, kMostSample = 1 << 20;
-// What a value takes more in a sample than in the whole, about: chunks of boxes have more borders,
-// in one dimension hardly so, those of a mask among them; and a sample is not encoded in every way.
-double overhead_of(const pipelines::Parameters& parameters, int rank) {
-  const bool packed = parameters.pipeline == Pipeline::blockpack;
-  const double borders = rank == 1 ? 1.02 : packed ? 1.1 : 1.18;
-  return borders * (parameters.thorough ? 1.1 : 1) * (parameters.fill ? 1.2 : 1);
+// The bits that a value of the whole takes when one of a sample takes so many. Chunks of boxes have
+// more borders, in one dimension hardly so, those of a mask among them, and a sample is not encoded
+// in every way. What predicts across borders misses there by about as many codes whatever the
+// bound, so that is a third of a bit a value, and less only where there are hardly any bits.
+double bits_of_whole(double bits, const pipelines::Parameters& parameters, int rank) {
+  bits /= (parameters.thorough ? 1.1 : 1) * (parameters.fill ? 1.2 : 1);
+  if (rank == 1) return bits / 1.02;
+  if (parameters.pipeline == Pipeline::blockpack) return bits / 1.1;
+  // bits = whole + kBorders * whole / (whole + kHardlyAny)
+  constexpr double kBorders = 0.33, kHardlyAny = 0.1;
+  const double rest = bits - kBorders - kHardlyAny;
+  return (rest + std::sqrt(rest * rest + 4 * kHardlyAny * bits)) / 2;
 }
-// The sizes that hold a ratio (within 1 %), of what it asks for, and the size that is aimed at.
-constexpr double kLeast = 0.9903, kMost = 1.01, kAim = 1;
 constexpr int kMaxAttempts = 8;
+// Of a record, in the index, about.
+constexpr std::size_t kIndexBytes = 5;
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
-// How much flatter the curve of the whole is than that of the samples, which see small boxes.
-constexpr double kFlatter = 0.94;
 // How far from a sample the curve through the samples is trusted, in octaves of the bound.
 constexpr double kNear = 0.3;
 // Chunks keep the way they were encoded in under bounds that are not further apart, in octaves; the
@@ -85,7 +91,8 @@ void RateSearch::take_sample(double log_bound) {
     sample_choices_.clear();
     sample_chosen_at_ = log_bound;
   }
-  const Point point{log_bound, log2_of(sample_->bits(*plan, workers_, &sample_choices_))};
+  const double bits = sample_->bits(*plan, workers_, &sample_choices_);
+  const Point point{log_bound, log2_of(bits_of_whole(bits, plan->parameters, array_.shape.rank))};
   const auto after = std::find_if(samples_.begin(), samples_.end(),
                                   [&](const Point& each) { return each.bound > log_bound; });
   samples_.insert(after, point);
@@ -110,19 +117,6 @@ double RateSearch::within_reach(double log_bound) {
     if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   }
   return std::clamp(log_bound, lowest_, highest_);
-}
-
-// Bits fall by about one for each doubling of the bound as long as there are many, by a part of
-// themselves when there are few: this falls evenly with the logarithm of the bound.
-double evenly(double log_bits) { return exp2_of(log_bits) + log_bits; }
-
-double RateSearch::sampled_bits(double log_bound) const {
-  double low = -16, high = 7;
-  for (int halvings = 0; halvings < 20; ++halvings) {
-    const double middle = (low + high) / 2;
-    (sampled_bound(middle) > log_bound ? low : high) = middle;
-  }
-  return low;
 }
 
 double RateSearch::sampled_bound(double log_bits) const {
@@ -167,50 +161,19 @@ double RateSearch::solve(double log_bits) {
   return at;
 }
 
-// Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
-// these meets it, or in their middle when that does not lead anywhere. Else where the line through
-// the last size and one that is not too near does, for the curve is not smooth.
-double RateSearch::by_sizes() const {
-  constexpr std::size_t kPatience = 4;
-  const double wanted = log2_of(kAim);
-  auto points = tried_;
-  points.insert(points.end(), guesses_.begin(), guesses_.end());
-  auto sorted = points;
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Point& a, const Point& b) { return a.bound < b.bound; });
-  for (std::size_t i = 1; i < sorted.size(); ++i) {
-    const Point &below = sorted[i - 1], &above = sorted[i];
-    if (below.size < wanted || above.size > wanted) continue;
-    const double share =
-        points.size() < kPatience ? (below.size - wanted) / (below.size - above.size) : 0.5;
-    return below.bound + share * (above.bound - below.bound);
-  }
-  const Point& last = points.back();
-  const Point* other = &points[points.size() - 2];
-  for (std::size_t i = points.size() - 1; i-- > 0;) {
-    if (std::fabs(points[i].bound - last.bound) < 0.25) continue;
-    other = &points[i];
-    break;
-  }
-  const double expected =
-      samples_.size() > 1 ? (sampled_bits(last.bound + 0.1) - sampled_bits(last.bound - 0.1)) / 0.2
-                          : -0.5;
-  double slope = (last.size - other->size) / (last.bound - other->bound);
-  if (!(slope < expected / 4 && slope > expected * 4)) slope = expected;
-  // Steps that all fell short were too small: each is twice the last.
-  const int short_steps = static_cast<int>(points.size()) - 2;
-  return last.bound + (wanted - last.size) / slope * exp2_of(short_steps);
+// Of a value, log2.
+double RateSearch::bits_wanted() const {
+  return log2_of(8 * target_bytes_ / static_cast<double>(array_.shape.count()));
 }
 
-Result<double> RateSearch::first() {
+Result<RateSearch::Try> RateSearch::first() {
   const auto checked = plan::check_options(array_.type, array_.shape, options_);
   if (!checked) return checked.error();
   auto plan = plan_for_bound(array_, options_, 0, workers_);
   if (!plan) return plan.error();
   const std::uint64_t count = array_.shape.count();
-  if (count == 0) return 0.0;
+  if (count == 0) return Try{};
   fill_ = plan->parameters.fill;
-  chunk_ = plan->header.chunk;
   sample_.emplace(array_, plan->header.chunk, fill_,
                   std::clamp(count / kSampleShare, kLeastSample, kMostSample));
   const Roughness& whole = sample_->whole();
@@ -218,190 +181,193 @@ Result<double> RateSearch::first() {
   knows_highest_ = !(whole.high() > whole.low());
   const auto range = knows_highest_ ? plan::value_range(array_, fill_, workers_)
                                     : plan::ValueRange{whole.low(), whole.high()};
-  if (!(range.high > range.low) || !std::isfinite(range.high - range.low)) return 0.0;
+  if (!(range.high > range.low) || !std::isfinite(range.high - range.low)) return Try{};
   highest_ = log2_of(range.high - range.low);
   lowest_ = highest_ - (array_.type == Type::f32 ? 26 : 55);
   if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   lowest_ = std::min(lowest_, highest_);
-  const double overhead = overhead_of(plan->parameters, array_.shape.rank);
-  const double wanted = log2_of(8 * kAim * overhead * target_bytes_ / static_cast<double>(count));
-  const double found = solve(wanted);
+  const double found = solve(bits_wanted());
   if (error_) return *error_;
-  if (found > lowest_) return exp2_of(found);
-  // Perhaps nothing needs to be lost.
-  const bool enough = log2_of(sample_->bits(*plan, workers_, nullptr)) <= wanted;
-  return enough ? 0.0 : exp2_of(found);
+  return Try{exp2_of(found)};
 }
 
-// A few chunks, at even steps through the bytes when all are put in order of how much a value of
-// theirs takes: what takes much and what takes little changes with the bound in different ways.
-std::vector<std::uint64_t> RateSearch::ahead() {
-  constexpr std::size_t kShare = 8, kSeveral = 6;
-  ahead_ = seen_ = 0;
-  seen_before_ = seen_after_ = 0;
-  // Later the sizes of whole compressions tell more than a few chunks do; and of a small step the
-  // sample tells enough.
-  constexpr double kLittle = 0.04;
-  if (sizes_.size() < 5 || tried_.size() > 1 || !guesses_.empty() ||
-      std::fabs(log2_of(whole_size_ / kAim)) <= kLittle) {
-    return {};
-  }
-  const Grid grid(array_.shape, chunk_);
-  const auto density = [&](std::size_t chunk) {
-    return static_cast<double>(sizes_[chunk]) /
-           static_cast<double>(grid.region(chunk).shape.count());
-  };
-  std::vector<std::size_t> order(sizes_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return density(a) < density(b); });
-  double before = 0;
-  const std::size_t wanted = std::max<std::size_t>(sizes_.size() < kSeveral ? 1 : 2,
-                                                   (sizes_.size() + kShare / 2) / kShare);
-  std::vector<std::uint64_t> chosen;
-  for (const std::size_t chunk : order) {
-    before += static_cast<double>(sizes_[chunk]);
-    if (before * 2 * static_cast<double>(wanted) >
-        whole_bytes_ * static_cast<double>(2 * chosen.size() + 1)) {
-      chosen.push_back(chunk);
-    }
-    if (chosen.size() == wanted) break;
-  }
-  std::sort(chosen.begin(), chosen.end());
-  ahead_ = chosen.size();
-  return chosen;
-}
-
-bool RateSearch::goes_on(std::uint64_t chunk, std::uint64_t bytes) {
-  if (seen_ == ahead_) return true;
-  ++seen_;
-  seen_before_ += static_cast<double>(sizes_[static_cast<std::size_t>(chunk)]);
-  seen_after_ += static_cast<double>(bytes);
-  // How far off they may be: to leave them costs what they cost, to go on in vain a whole pass. So
-  // the larger a part they are, the nearer to the limits.
-  const double sure = 0.003 + 0.015 * seen_before_ / whole_bytes_;
-  return seen_ < ahead_ || std::fabs(expected_size() / kAim - 1) <= sure;
-}
-
-// Of the compression under way, over what is wanted: changed since the last whole one as much as
-// what was seen of it. One chunk may be unlike the others.
-double RateSearch::expected_size() const {
-  double change = seen_after_ / seen_before_;
-  if (seen_ == 1) {
-    const double unseen = 1 - seen_before_ / whole_bytes_, expected = kAim / whole_size_;
-    change += (expected - change) * unseen / 2;
-  }
-  return whole_size_ * change;
-}
-
-std::optional<double> RateSearch::next_bound() {
-  const Point& last = guesses_.empty() ? tried_.back() : guesses_.back();
-  const double missing = log2_of(kAim) - last.size;
-  const bool alone = tried_.size() + guesses_.size() == 1;
-  double wanted = last.bound;
-  if (!alone) {
-    wanted = by_sizes();
-  } else if (samples_.size() > 1) {
+// Of evenly(), where the search is: as two compressions tell, unless they are too near each other,
+// or else the samples.
+double RateSearch::slope() const {
+  constexpr double kApart = 0.2, kUnlike = 3;
+  double sampled = -1;
+  if (samples_.size() > 1) {
     const Point &low = samples_.front(), &high = samples_.back();
-    const double slope = std::clamp(
-        (evenly(high.size) - evenly(low.size)) / (high.bound - low.bound), kSteepest, kFlattest);
-    const double bits =
-        last.size + log2_of(8 * target_bytes_ / static_cast<double>(array_.shape.count()));
-    wanted =
-        within_reach(last.bound + (evenly(bits + missing) - evenly(bits)) / (kFlatter * slope));
+    sampled = std::clamp((evenly(high.size) - evenly(low.size)) / (high.bound - low.bound),
+                         kSteepest, kFlattest);
   }
-  // Larger bounds for smaller sizes, if the sample knows nothing better.
-  if (alone && !((wanted - last.bound) * missing < 0)) {
-    wanted = last.bound - 2 * missing;
+  for (std::size_t i = points_.size(); i-- > 1;) {
+    const Point &last = points_.back(), &other = points_[i - 1];
+    const double run = last.bound - other.bound;
+    if (std::fabs(run) < kApart) continue;
+    const double bits = bits_wanted();
+    const double seen = (evenly(last.size + bits) - evenly(other.size + bits)) / run;
+    return std::clamp(seen, kUnlike * sampled, sampled / kUnlike);
+  }
+  return sampled;
+}
+
+// A bound somewhat coarser than the step that is wanted, so that the size can still be changed
+// either way: the more, the further it is from what is known.
+RateSearch::Try RateSearch::with_reserve(double wanted) const {
+  constexpr double kUncertain = 0.1, kFew = 0.004, kMost = 0.06;
+  if (sizes_.size() == 1) return {exp2_of(wanted)};
+  const double rate = -slope() / (exp2_of(bits_wanted()) + 1.44);  // of the size's logarithm
+  const double uncertain = std::max(kUncertain * std::fabs(points_.back().size), kFew);
+  const double finer = std::floor(256 * (1 - exp2_of(-std::min(uncertain / rate, kMost))));
+  const double bound = exp2_of(wanted) * 256 / (256 - finer);
+  if (log2_of(bound) > highest_) return {exp2_of(wanted)};
+  return {bound, static_cast<unsigned>(finer)};
+}
+
+Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
+                      double other_bytes) const {
+  constexpr int kOften = 4, kSometimes = 2, kLongSearch = 3;
+  constexpr unsigned kFinest = 40;
+  Pass::Goal goal{};
+  goal.bytes = target_bytes_ - other_bytes;
+  if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
+  goal.step = log2_of(attempt.bound_abs);
+  goal.finer = attempt.finer;
+  goal.finest = attempts_ < kLongSearch ? kFinest : format::kMaxFiner;
+  goal.most_mended = attempts_ < kLongSearch ? 0.04 : 0.15;
+  goal.slope = slope();
+  goal.try_coarser = goal.step < highest_ && given_up_ < kOften;
+  goal.try_finer = given_up_ < kSometimes;
+  return {std::move(values), sizes_, goal};
+}
+
+// Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
+// these meets it, or in their middle when that does not lead anywhere. Else where the slope leads
+// from the last one; steps that all fell short were too small.
+std::optional<double> RateSearch::next_bound() {
+  constexpr std::size_t kPatience = 4;
+  const Point last = points_.back();
+  auto sorted = points_;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Point& a, const Point& b) { return a.bound < b.bound; });
+  const double bits = bits_wanted();
+  const double short_steps = static_cast<double>(std::max<std::size_t>(points_.size(), 2) - 2);
+  // What comes out too small is made larger with less loss than the other way round.
+  const double aim = sizes_.size() == 1 ? 0 : -0.08 * std::fabs(last.size);
+  double wanted = last.bound + (evenly(bits + aim) - evenly(bits + last.size)) / slope() *
+                                   exp2_of(short_steps / 2);
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    const Point &below = sorted[i - 1], &above = sorted[i];
+    if (below.size < 0 || above.size > 0) continue;
+    const double high = evenly(bits + below.size), low = evenly(bits + above.size);
+    const double share =
+        points_.size() < kPatience ? (high - evenly(bits + aim)) / (high - low) : 0.5;
+    wanted = below.bound + share * (above.bound - below.bound);
+    break;
   }
   wanted = within_reach(last.bound + std::clamp(wanted - last.bound, -kSameChoice, kSameChoice));
   if (error_ || std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
 }
 
-double RateSearch::forget_if_far(double wanted, double here,
-                                 std::vector<pipelines::Choice>* choices) {
-  if (std::fabs(wanted - chosen_at_) > kSameChoice && std::fabs(wanted - here) > kSameChoice / 2) {
-    choices->clear();
-    tried_.clear();
-    guesses_.clear();
-    sizes_.clear();
+void RateSearch::forget_if_far(double wanted, double here,
+                               std::vector<pipelines::Choice>* choices) {
+  if (std::fabs(wanted - chosen_at_) <= kSameChoice ||
+      std::fabs(wanted - here) <= kSameChoice / 2) {
+    return;
   }
-  return exp2_of(wanted);
+  choices->clear();
+  sizes_.clear();
+  for (Point& point : points_) point.sure = false;
 }
 
-std::optional<double> RateSearch::next(double bound_abs, std::uint64_t size,
-                                       const std::vector<container::RecordTable::Entry>& records,
-                                       std::vector<pipelines::Choice>* choices) {
-  const double got = static_cast<double>(size) / target_bytes_;
-  // Those within the limits come first, then those too small, then those too large.
-  const double off = std::fabs(got - kAim) + (got <= kMost ? 0 : 2) + (got >= kLeast ? 0 : 1);
-  if (attempts_ == 0 || off < best_off_) {
-    best_off_ = off;
-    best_bound_ = bound_abs;
+std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& pass,
+                                                std::vector<pipelines::Choice>* choices) {
+  const double got = pass.size();
+  best_ = false;
+  if (!pass.given_up()) {
+    // Those within the limits come first, then those too small, then those too large.
+    const double off =
+        std::fabs(got - 1) + (got <= kMostSize ? 0 : 2) + (got >= kLeastSize ? 0 : 1);
+    best_ = attempts_ == 0 || off < best_off_;
+    if (best_) best_off_ = off;
+    ++attempts_;
+    if (attempt.bound_abs == 0 || pass.met() || attempts_ == kMaxAttempts) return {};
   }
-  ++attempts_;
-  if (bound_abs == 0 ? got <= 1 : got >= kLeast && got <= kMost) return {};
-  if (attempts_ == kMaxAttempts) return {};
-  if (bound_abs == 0) {
-    // The sample promised too much. One bit for each doubling of the bound, then.
-    const double bits = 8 * (got - 1) * target_bytes_ / static_cast<double>(array_.shape.count());
-    return exp2_of(within_reach(lowest_ + bits));
+  const double here = pass.step();
+  if (here <= lowest_ && got < kLeastSize) {
+    // Most values may be much smaller than a few; or perhaps nothing needs to be lost.
+    if (deeper_) return Try{};
+    constexpr double kDeeper = 10;
+    deeper_ = true;
+    lowest_ -= kDeeper;
   }
-  const double here = log2_of(bound_abs);
-  if (here >= highest_ && got > 1) return {};
-  whole_size_ = got;
-  whole_bytes_ = 0;
-  sizes_.clear();
-  for (const auto& record : records) {
-    sizes_.push_back(record.size);
-    whole_bytes_ += static_cast<double>(record.size);
+  if (log2_of(attempt.bound_abs) >= highest_ && got > 1) return {};
+  if (sizes_.empty()) chosen_at_ = here;
+  sizes_ = pass.sizes();
+  if (!pass.given_up()) {
+    // Keeps one of the others, for the slope.
+    while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
   }
-  if (tried_.empty()) chosen_at_ = here;
-  tried_.push_back({here, log2_of(got)});
-  guesses_.clear();
+  points_.push_back({here, log2_of(got), !pass.given_up()});
+  given_up_ += pass.given_up();
   const auto wanted = next_bound();
   if (!wanted) return {};
-  return forget_if_far(*wanted, here, choices);
-}
-
-double RateSearch::instead(double bound_abs, std::vector<pipelines::Choice>* choices) {
-  const double here = log2_of(bound_abs);
-  guesses_.push_back({here, log2_of(expected_size())});
-  return forget_if_far(next_bound().value_or(here), here, choices);
+  const Try result = with_reserve(*wanted);
+  forget_if_far(*wanted, here, choices);
+  return result;
 }
 
 Status compress_to_ratio(const ArrayView& array, const Options& options, const Execution& execution,
                          pipelines::Workers& workers, CompressScratch& scratch, Output& output) {
   RateSearch search(array, options, workers);
-  std::vector<pipelines::Choice> choices;
-  Watch watch;
-  watch.goes_on = [&](std::uint64_t chunk, std::uint64_t bytes) {
-    return search.goes_on(chunk, bytes);
-  };
-  const auto attempt = [&](double bound_abs, Watch* watched) -> Status {
-    output.rewind();
-    auto plan = plan_for_step(array, options, bound_abs, workers);
-    if (!plan) return plan.error();
-    return compress(array, *plan, execution, workers, scratch, output, &choices, nullptr, watched);
-  };
   const auto first = search.first();
   if (!first) return first.error();
-  for (double bound_abs = *first;;) {
-    watch.ahead = search.ahead();
-    watch.given_up = false;
-    if (const Status status = attempt(bound_abs, &watch); !status) return status;
-    if (watch.given_up) {
-      bound_abs = search.instead(bound_abs, &choices);
-      continue;
+  std::vector<pipelines::Choice> choices;
+  std::vector<std::vector<std::uint8_t>> records, best;
+  std::optional<plan::Plan> best_plan;
+  for (std::optional<RateSearch::Try> attempt = *first; attempt;) {
+    auto plan = plan_for_step(array, options, attempt->bound_abs, workers);
+    if (!plan) return plan.error();
+    plan::plan_books(array, *plan, workers, &scratch.books);
+    Buffer head;
+    Output beginning(&head);
+    if (const Status status = write_head(*plan, scratch, beginning); !status) return status;
+    const ChunkEncoder encoder(array, *plan, scratch.books);
+    const auto count = static_cast<std::size_t>(encoder.grid().count());
+    choices.resize(count);
+    records.resize(count);
+    std::vector<std::uint64_t> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = encoder.values(i);
+    const std::size_t other_bytes = beginning.size() + (count > 1 ? kIndexBytes * count : 0);
+    Pass pass = search.pass(*attempt, std::move(values), static_cast<double>(other_bytes));
+    Progress progress(execution, array.shape.count() * size_of(array.type));
+    std::vector<std::uint64_t> sizes;
+    for (auto wave = pass.next(); !wave.chunks.empty(); wave = pass.next()) {
+      sizes.resize(wave.chunks.size());
+      workers.for_each(sizes.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
+        const std::uint64_t chunk = wave.chunks[static_cast<std::size_t>(i)];
+        auto& record = records[static_cast<std::size_t>(chunk)];
+        std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
+        const std::size_t size = encoder.encode(chunk, &choices[static_cast<std::size_t>(chunk)],
+                                                wave.finer, nullptr, workspace, bytes);
+        record.assign(bytes, bytes + size);
+        sizes[static_cast<std::size_t>(i)] = size;
+        return progress.add(encoder.values(chunk) * size_of(array.type));
+      });
+      if (progress.cancelled()) return Progress::error();
+      pass.took(wave, sizes);
     }
-    const auto next = search.next(bound_abs, output.size(), scratch.entries, &choices);
-    if (!next) {
-      return search.best_bound() == bound_abs ? std::monostate{}
-                                              : attempt(search.best_bound(), nullptr);
+    attempt = search.next(*attempt, pass, &choices);
+    if (search.best()) {
+      std::swap(records, best);
+      best_plan = std::move(*plan);
     }
-    bound_abs = *next;
   }
+  plan::plan_books(array, *best_plan, workers, &scratch.books);
+  if (const Status status = write_head(*best_plan, scratch, output); !status) return status;
+  return write_records(*best_plan, best, scratch, output);
 }
 
 }  // namespace firn::engine

@@ -3,9 +3,7 @@
 // Size falls with the bound about as 2^-bits does (CEAZ, 3.2.2), but not where most codes are zero
 // and not where a field has a grid of its own, so the bound is searched for: on a sample of the
 // array (a few percent), then by compressing. The first compression tells how far the sample is
-// off, and the second most often meets the ratio. It begins with a few chunks whose sizes are
-// compared with those that they had before; when they promise too much or too little it is given
-// up for another bound.
+// off, and the second is led to the size (engine/pass.hpp).
 #pragma once
 
 #include <firn/firn.hpp>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "engine/compress.hpp"
+#include "engine/pass.hpp"
 #include "engine/sample.hpp"
 #include "pipelines/workers.hpp"
 #include "plan/plan.hpp"
@@ -33,67 +32,63 @@ class RateSearch {
   // options.bound is a ratio.
   RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers);
 
-  // The bound to try first; 0: nothing needs to be lost.
-  Result<double> first();
-  // Chunks whose sizes the next compression tells first, in rising order; none the first time.
-  std::vector<std::uint64_t> ahead();
-  // Told the size of each record of a compression: whether it is worth going on.
-  bool goes_on(std::uint64_t chunk, std::uint64_t bytes);
-  // After a compression with `bound_abs` gave `size` bytes, in these records: the bound to try
-  // next, or nothing when the best one so far will do or no better one is to be expected. Forgets
-  // the ways in which chunks were encoded when that is so far off that others may be better.
-  std::optional<double> next(double bound_abs, std::uint64_t size,
-                             const std::vector<container::RecordTable::Entry>& records,
-                             std::vector<pipelines::Choice>* choices);
-  // The bound to try instead of one that was given up.
-  double instead(double bound_abs, std::vector<pipelines::Choice>* choices);
-  // Of the compressions so far.
-  double best_bound() const { return best_bound_; }
+  // A bound to try, and by how many 256ths the step that is expected to meet the size is finer than
+  // its own.
+  struct Try {
+    double bound_abs = 0;  // 0: nothing needs to be lost
+    unsigned finer = 0;
+  };
+  Result<Try> first();
+  // A compression with this bound. `values` of each chunk; `other_bytes` of the stream.
+  Pass pass(const Try& attempt, std::vector<std::uint64_t> values, double other_bytes) const;
+  // After it: what to try next, or nothing when it met the size or nothing better is to be
+  // expected. Forgets the ways in which chunks were encoded when that is so far off that others may
+  // be better.
+  std::optional<Try> next(const Try& attempt, const Pass& pass,
+                          std::vector<pipelines::Choice>* choices);
+  // Whether the last one is the best so far.
+  bool best() const { return best_; }
 
  private:
   // A compression's bound and size over what is wanted, or a sample's bound and bits a value; log2.
   struct Point {
     double bound;
     double size;
+    bool sure = true;  // or only expected, or of chunks that were encoded in other ways
   };
   void take_sample(double log_bound);
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
-  double sampled_bits(double log_bound) const;
   double sampled_bound(double log_bits) const;
   double within_reach(double log_bound);
-  double by_sizes() const;
-  double expected_size() const;
+  double bits_wanted() const;
+  double slope() const;
   // As its logarithm.
   std::optional<double> next_bound();
-  // Sizes of chunks that were encoded in other ways tell nothing. Returns the bound.
-  double forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
+  Try with_reserve(double wanted) const;
+  // Sizes of chunks that were encoded in other ways tell nothing.
+  void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
 
   const ArrayView& array_;
   const Options& options_;
   pipelines::Workers& workers_;
   double target_bytes_;
   std::optional<double> fill_;
-  Shape chunk_;
   double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense
   bool knows_highest_ = false;       // or only that it is not lower
+  bool deeper_ = false;              // the lowest one has been lowered
 
   std::optional<Sample> sample_;
   std::vector<Point> samples_;                     // by bound
   std::vector<pipelines::Choice> sample_choices_;  // of its chunks, made at this bound (log2):
   double sample_chosen_at_ = 0;
 
-  std::vector<Point> tried_;    // in order
-  std::vector<Point> guesses_;  // of those that were given up since the last whole one
-  double chosen_at_ = 0;        // log2 of the bound at which their chunks' choices were made
-  double best_bound_ = 0, best_off_ = 0;
-  int attempts_ = 0;
-
-  std::vector<std::uint64_t> sizes_;         // of the records of the last whole compression
-  double whole_bytes_ = 0;                   // of all of them
-  double whole_size_ = 0;                    // over what is wanted
-  std::size_t ahead_ = 0, seen_ = 0;         // chunks of the compression under way
-  double seen_before_ = 0, seen_after_ = 0;  // bytes of these then and now
+  std::vector<Point> points_;  // compressions, in order
+  double chosen_at_ = 0;       // log2 of the bound at which their chunks' choices were made
+  double best_off_ = 0;
+  bool best_ = false;
+  int attempts_ = 0, given_up_ = 0;
+  std::vector<ChunkSize> sizes_;  // by the last compression, in part as they are expected
   std::optional<Error> error_;
 };
 

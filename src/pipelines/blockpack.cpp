@@ -23,6 +23,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.wide = sizeof(Q) == 8;
   head.narrow = sizeof(Q) == 2;
   head.base = quantized.base;
+  head.finer = parameters.finer;
   head.exact_count = quantized.exact_count;
   head.signs = quantized.signs;
   head.orders =
@@ -127,6 +128,7 @@ bool encode_ceresz(Pipeline pipeline, const Box<const T>& chunk, const Parameter
                                                    static_cast<std::uint32_t>(quantized.base));
   }
   PayloadHead head;
+  head.finer = parameters.finer;
   head.exact_count = quantized.exact_count;
   head.signs = quantized.signs;
   ByteWriter writer(out);

@@ -93,7 +93,8 @@ template <class T>
 bool encode_with(const Candidate& candidate, const Box<const T>& chunk, const Parameters& options,
                  Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
   Parameters parameters = options;
-  parameters.finer = candidate.finer;
+  parameters.finer = static_cast<std::uint8_t>(
+      std::min<unsigned>(candidate.finer + options.finer, format::kMaxFiner));
   switch (candidate.pipeline) {
     case Pipeline::lorenzo:
       return encode_lorenzo(chunk, parameters, workspace, out, encoded);
@@ -482,11 +483,10 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
   const std::size_t raw_bytes = chunk.count() * sizeof(T);
   if (encode_constant(chunk, out, &encoded)) return encoded;
   if (parameters.bound_abs > 0) {
-    const bool done =
-        parameters.pipeline == Pipeline::automatic
-            ? encode_best(chunk, parameters, workspace, out, &encoded)
-            : encode_with({parameters.pipeline, 0, 0, parameters.finer, parameters.thorough}, chunk,
-                          parameters, workspace, out, &encoded);
+    const bool done = parameters.pipeline == Pipeline::automatic
+                          ? encode_best(chunk, parameters, workspace, out, &encoded)
+                          : encode_with({parameters.pipeline, 0, 0, 0, parameters.thorough}, chunk,
+                                        parameters, workspace, out, &encoded);
     Choice& choice = encoded.choice;
     if (done && parameters.keep_choice && choice.candidate.pipeline == Pipeline::causal &&
         !choice.model) {

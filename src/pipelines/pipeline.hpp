@@ -54,8 +54,9 @@ struct Parameters {
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;
-  // For `contexts`, `interp` and `causal`: the step is smaller by so many 256ths, for a smaller
-  // mean error; and whether Encoded::mean_square is wanted. To encode only.
+  // To encode: the step is smaller by so many 256ths, not for pwrel, in which a chunk may differ
+  // from others; and, for `contexts`, `interp` and `causal`, whether Encoded::mean_square is
+  // wanted.
   std::uint8_t finer = 0;
   bool measured = false;
   bool trained = false;  // `causal` finds its model in the workspace

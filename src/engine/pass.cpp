@@ -1,0 +1,246 @@
+#include "engine/pass.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/elementary.hpp"
+
+namespace firn::engine {
+namespace {
+
+constexpr double kLn2 = 0.6931471805599453;
+
+// log2, about: it is for sizes that are not known to a percent, of all chunks, several times.
+double rough_log2(double ratio) {
+  const double t = (ratio - 1) / (ratio + 1), square = t * t;
+  return 2 / kLn2 * t * (1 + square * (1.0 / 3 + square * (0.2 + square / 5)));
+}
+
+// The bits b' for which evenly() is as much larger than for b, by Newton's way.
+double bits_after(double bits, double rise) {
+  double after = bits;
+  for (int i = 0; i < 3; ++i) {
+    const double missing = rise - (after - bits) - rough_log2(after / bits);
+    after = std::max(after + missing / (1 + 1 / (after * kLn2)), bits / 16);
+  }
+  return after;
+}
+
+// The least finer step with which `bytes` are enough, or the finest.
+template <class BytesOf>
+unsigned least_finer(unsigned finest, double bytes, BytesOf bytes_of) {
+  unsigned low = 0, high = finest;
+  while (low < high) {
+    const unsigned middle = (low + high) / 2;
+    if (bytes_of(middle) < bytes) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+}  // namespace
+
+double evenly(double log_bits) { return exp2_of(log_bits) + log_bits; }
+
+Pass::Pass(std::vector<std::uint64_t> values, std::vector<ChunkSize> before, const Goal& goal)
+    : values_(std::move(values)),
+      before_(std::move(before)),
+      now_(values_.size()),
+      finer_(values_.size()),
+      goal_(goal) {
+  order_.resize(values_.size());
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  first_ = order_.size();
+  if (!before_.empty()) put_in_order();
+}
+
+// By how much a value takes, then so that the first few, and those after them, are of every kind:
+// what takes much and what takes little changes with the bound in different ways.
+void Pass::put_in_order() {
+  constexpr std::size_t kShare = 8, kSeveral = 8;
+  for (const std::size_t chunk : order_) {
+    all_before_ += before_[chunk].bytes;
+    rest_.add(forecast(before_[chunk], chunk), 1);
+  }
+  std::vector<std::size_t> sorted = order_;
+  std::stable_sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+    return before_[a].bytes * values(b) < before_[b].bytes * values(a);
+  });
+  first_ = std::max<std::size_t>(order_.size() < kSeveral ? 1 : 2, order_.size() / kShare);
+  // The first ones at even steps through the bytes.
+  order_.clear();
+  std::vector<std::size_t> others;
+  double bytes = 0;
+  for (const std::size_t chunk : sorted) {
+    bytes += before_[chunk].bytes;
+    const bool take =
+        order_.size() < first_ && bytes * 2 * static_cast<double>(first_) >
+                                      all_before_ * static_cast<double>(2 * order_.size() + 1);
+    (take ? order_ : others).push_back(chunk);
+  }
+  first_ = order_.size();
+  // The others at ever smaller steps.
+  std::vector<bool> taken(others.size());
+  for (std::size_t step = std::max<std::size_t>(1, others.size()); step > 0; step /= 2) {
+    for (std::size_t i = step / 2; i < others.size(); i += step) {
+      if (!taken[i]) order_.push_back(others[i]);
+      taken[i] = true;
+    }
+  }
+}
+
+double Pass::step_of(unsigned finer) const {
+  return goal_.step + log2_of((256 - static_cast<double>(finer)) / 256);
+}
+
+// Near the bound's step: what a chunk takes, and how that changes with the step.
+Pass::Forecast Pass::forecast(const ChunkSize& known, std::size_t chunk) const {
+  const double bits =
+      bits_after(8 * known.bytes / values(chunk), goal_.slope * (goal_.step - known.step));
+  const double rate = goal_.slope / (bits + 1 / kLn2);  // of the logarithm
+  Forecast result;
+  result.bytes[0] = bits / 8 * values(chunk);
+  result.bytes[1] = result.bytes[0] * rate;
+  result.bytes[2] = result.bytes[1] * rate / 2;
+  return result;
+}
+
+double Pass::bytes_of(const Forecast& forecast, unsigned finer) const {
+  const double run = step_of(finer) - goal_.step;
+  return forecast.bytes[0] + run * (forecast.bytes[1] + run * forecast.bytes[2]);
+}
+
+// What is not encoded differs from the forecast as what is encoded does. Half of that it has of its
+// own.
+double Pass::change() const {
+  const auto seen = static_cast<double>(done_);
+  return done_ == 0 ? 1 : 1 + (seen_ / seen_forecast_ - 1) * seen / (seen + 1);
+}
+
+// Of all chunks: what is encoded, and what is not if its step is as much finer.
+double Pass::expected_bytes(unsigned finer) const {
+  if (done_ == order_.size()) return seen_;
+  return seen_ + change() * bytes_of(rest_, finer);
+}
+
+std::vector<ChunkSize> Pass::sizes() const {
+  std::vector<ChunkSize> result = now_;
+  for (std::size_t i = done_; i < order_.size(); ++i) {
+    const std::size_t chunk = order_[i];
+    const double bytes = bytes_of(forecast(before_[chunk], chunk), goal_.finer);
+    result[chunk] = {step_of(goal_.finer), change() * bytes};
+  }
+  return result;
+}
+
+double Pass::step() const {
+  if (given_up_ || seen_ == 0) return step_of(goal_.finer);
+  double sum = 0;
+  for (const ChunkSize& each : now_) sum += each.step * each.bytes;
+  return sum / seen_;
+}
+
+Pass::Wave Pass::wave(std::size_t end, unsigned finer) const {
+  Wave result;
+  result.finer = finer;
+  for (std::size_t i = done_; i < end; ++i) result.chunks.push_back(order_[i]);
+  std::sort(result.chunks.begin(), result.chunks.end());
+  return result;
+}
+
+Pass::Wave Pass::next() {
+  if (done_ == order_.size()) return mend();
+  if (done_ == 0) return wave(first_, goal_.finer);
+  // How far the expected size may be from the limits when nothing of it is certain; and from what
+  // is wanted, for nothing to be done.
+  constexpr double kUncertain = 0.006, kFair = 0.005;
+  const double unseen = 1 - seen_before_ / all_before_;
+  const double expected = size(), most = kMostSize - kUncertain * unseen;
+  // For another bound to be better: the more is encoded, the more is lost with it.
+  const double much = 0.012 + 0.05 * (1 - unseen);
+  const bool first = done_ == first_;
+  // With the bound's own step for all.
+  const double least = (bytes_of(seen_now_, 0) + change() * bytes_of(rest_, 0)) / goal_.bytes;
+  if ((goal_.try_coarser && (least > most || (first && expected > 1 + much))) ||
+      (goal_.try_finer && first && expected < 1 - much)) {
+    given_up_ = true;
+    return {};
+  }
+  unsigned finer = goal_.finer;
+  if (std::fabs(expected - 1) > kFair) {
+    finer =
+        least_finer(goal_.finest, goal_.bytes, [&](unsigned each) { return expected_bytes(each); });
+  }
+  const std::size_t rest = order_.size() - done_;
+  return wave(done_ + (rest + 2) / 3, finer);
+}
+
+void Pass::took(const Wave& wave, std::span<const std::uint64_t> bytes) {
+  for (std::size_t i = 0; i < wave.chunks.size(); ++i) {
+    const auto chunk = static_cast<std::size_t>(wave.chunks[i]);
+    const auto size = static_cast<double>(bytes[i]);
+    if (done_ == order_.size()) {
+      mended_ += size;
+      seen_ -= now_[chunk].bytes;
+      seen_now_.add(forecast(now_[chunk], chunk), -1);
+    } else if (!before_.empty()) {
+      seen_before_ += before_[chunk].bytes;
+      const Forecast expected = forecast(before_[chunk], chunk);
+      seen_forecast_ += bytes_of(expected, wave.finer);
+      rest_.add(expected, -1);
+    }
+    seen_ += size;
+    now_[chunk] = {step_of(wave.finer), size};
+    seen_now_.add(forecast(now_[chunk], chunk), 1);
+    finer_[chunk] = wave.finer;
+  }
+  if (done_ < order_.size()) done_ += wave.chunks.size();
+}
+
+// The fewest chunks that can make up for what is missing or too much.
+Pass::Wave Pass::mend() {
+  constexpr double kSafe = 0.003, kShare = 0.6;
+  constexpr int kTimes = 3;
+  const double got = seen_ / goal_.bytes;
+  if (within(got) || std::fabs(got - 1) > goal_.most_mended || times_mended_ == kTimes) return {};
+  const bool more = got < 1;
+  // To a safe distance from the nearer limit.
+  const double gap = ((more ? kLeastSize + kSafe : kMostSize - kSafe) - got) * goal_.bytes;
+  const unsigned limit = more ? goal_.finest : 0;
+  std::vector<std::size_t> chunks = order_;
+  std::stable_sort(chunks.begin(), chunks.end(), [&](std::size_t a, std::size_t b) {
+    if (finer_[a] != finer_[b]) return more == (finer_[a] < finer_[b]);
+    return now_[a].bytes > now_[b].bytes;
+  });
+  const auto change_of = [&](std::size_t chunk, unsigned finer) {
+    const Forecast expected = forecast(now_[chunk], chunk);
+    return bytes_of(expected, finer) - bytes_of(expected, finer_[chunk]);
+  };
+  double reach = 0, again = mended_;
+  std::size_t count = 0;
+  while (count < chunks.size() && std::fabs(reach) < std::fabs(gap)) {
+    reach += change_of(chunks[count], limit);
+    again += now_[chunks[count]].bytes;
+    ++count;
+  }
+  if (std::fabs(reach) < std::fabs(gap) / 2 || (reach > 0) != more || again > kShare * seen_) {
+    return {};
+  }
+  chunks.resize(count);
+  Wave result;
+  result.finer = least_finer(goal_.finest, gap, [&](unsigned finer) {
+    double sum = 0;
+    for (const std::size_t chunk : chunks) sum += change_of(chunk, finer);
+    return sum;
+  });
+  result.chunks.assign(chunks.begin(), chunks.end());
+  std::sort(result.chunks.begin(), result.chunks.end());
+  ++times_mended_;
+  return result;
+}
+
+}  // namespace firn::engine

@@ -1,0 +1,199 @@
+// Compressions that are led to a size, of chunks whose sizes are made up; and real ones.
+#include "engine/pass.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <set>
+
+#include "support/round_trip.hpp"
+
+namespace firn::engine {
+namespace {
+
+// Bytes of a chunk under a step.
+using Curve = std::function<double(std::size_t chunk, double log_step)>;
+
+constexpr std::uint64_t kValues = 65536;
+
+// One bit a value less for each doubling of the step, each chunk from another point on; few bits
+// fall slower.
+double smooth(std::size_t chunk, double log_step) {
+  const double bits = 3 + 0.2 * static_cast<double>(chunk % 7) - log_step;
+  return kValues / 8 * std::log2(1 + std::exp2(bits));
+}
+// As if the values had a grid of their own.
+double leaping(std::size_t chunk, double log_step) {
+  return smooth(chunk, 0.25 * std::floor(4 * log_step + 0.3 * static_cast<double>(chunk)));
+}
+
+struct Outcome {
+  bool given_up = false, met = false;
+  double size = 0;       // of what was encoded last, over what was wanted
+  std::size_t work = 0;  // chunks that were encoded
+  unsigned finest = 0;
+};
+
+// A pass at `log_step` after one at `before`, towards `bytes`.
+Outcome run(std::size_t count, const Curve& curve, double before, const Pass::Goal& goal) {
+  std::vector<ChunkSize> known(count);
+  for (std::size_t i = 0; i < count; ++i) known[i] = {before, curve(i, before)};
+  Pass pass(std::vector<std::uint64_t>(count, kValues), known, goal);
+  std::vector<double> bytes(count, 0);
+  std::set<std::uint64_t> seen;
+  Outcome outcome;
+  for (auto wave = pass.next(); !wave.chunks.empty(); wave = pass.next()) {
+    EXPECT_TRUE(std::is_sorted(wave.chunks.begin(), wave.chunks.end()));
+    EXPECT_LE(wave.finer, goal.finest);
+    outcome.finest = std::max(outcome.finest, wave.finer);
+    std::vector<std::uint64_t> sizes;
+    for (const std::uint64_t chunk : wave.chunks) {
+      // Each once, and some again only when all are there.
+      const bool again = seen.size() == count;
+      EXPECT_TRUE(seen.insert(chunk).second || again);
+      const auto at = static_cast<std::size_t>(chunk);
+      const double step = goal.step + std::log2((256.0 - wave.finer) / 256);
+      bytes[at] = std::floor(curve(at, step));
+      sizes.push_back(static_cast<std::uint64_t>(bytes[at]));
+    }
+    outcome.work += sizes.size();
+    pass.took(wave, sizes);
+  }
+  outcome.given_up = pass.given_up();
+  EXPECT_EQ(seen.size() < count, outcome.given_up);
+  outcome.met = pass.met();
+  outcome.size = std::accumulate(bytes.begin(), bytes.end(), 0.0) / goal.bytes;
+  if (!outcome.given_up) {
+    EXPECT_NEAR(pass.size(), outcome.size, 1e-9);
+    EXPECT_EQ(outcome.met, outcome.size >= kLeastSize && outcome.size <= kMostSize);
+  }
+  return outcome;
+}
+
+Pass::Goal goal_for(double step, double bytes) {
+  Pass::Goal goal{};
+  goal.step = step;
+  goal.finest = 40;
+  goal.most_mended = 0.04;
+  goal.bytes = bytes;
+  goal.slope = -1.3;
+  goal.try_coarser = goal.try_finer = true;
+  return goal;
+}
+
+double bytes_at(std::size_t count, const Curve& curve, double step) {
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += curve(i, step);
+  return sum;
+}
+
+TEST(Pass, NothingIsKnownTheFirstTime) {
+  Pass pass({10, 20, 30}, {}, goal_for(0, 1000));
+  auto wave = pass.next();
+  EXPECT_EQ(wave.chunks, (std::vector<std::uint64_t>{0, 1, 2}));
+  EXPECT_EQ(wave.finer, 0u);
+  pass.took(wave, std::vector<std::uint64_t>{100, 200, 300});
+  EXPECT_TRUE(pass.next().chunks.empty());
+  EXPECT_FALSE(pass.given_up());
+  EXPECT_DOUBLE_EQ(pass.size(), 0.6);
+}
+
+TEST(Pass, MeetsSizesThatAreALittleSmallerOrLargerThanExpected) {
+  for (const std::size_t count : {2, 3, 4, 6, 9, 16, 100, 1000}) {
+    for (const double off : {0.985, 0.992, 1.0, 1.005}) {
+      // What the step gives over what is wanted: known only by the pass.
+      const double wanted = bytes_at(count, smooth, 0.5) / off;
+      auto goal = goal_for(0.5 + std::log2(256.0 / 250), wanted);
+      goal.finer = 6;
+      const Outcome outcome = run(count, smooth, 0.3, goal);
+      EXPECT_FALSE(outcome.given_up) << count << " " << off;
+      EXPECT_TRUE(outcome.met) << count << " " << off << ": " << outcome.size;
+      EXPECT_LE(outcome.work, count + (count * 6 + 9) / 10) << count << " " << off;
+    }
+  }
+}
+
+TEST(Pass, IsGivenUpEarlyWhenItCannotMeetTheSize) {
+  for (const std::size_t count : {6, 16, 100}) {
+    for (const double off : {0.8, 1.2}) {
+      const double wanted = bytes_at(count, smooth, 0.5) / off;
+      const Outcome outcome = run(count, smooth, 0.3, goal_for(0.5, wanted));
+      EXPECT_TRUE(outcome.given_up) << count << " " << off;
+      EXPECT_LE(outcome.work, count / 4);
+    }
+    // Unless there is nothing else to try.
+    auto last = goal_for(0.5, bytes_at(count, smooth, 0.5) / 1.2);
+    last.try_coarser = false;
+    const Outcome outcome = run(count, smooth, 0.3, last);
+    EXPECT_FALSE(outcome.given_up);
+    EXPECT_NEAR(outcome.size, 1.2, 1e-3);
+    EXPECT_EQ(outcome.finest, 0u);
+  }
+}
+
+TEST(Pass, ChunksOnBothSidesOfALeapMeetWhatNoneWouldAlone) {
+  std::size_t met = 0;
+  for (const std::size_t count : {24, 50, 200}) {
+    for (double share = 0.91; share < 1; share += 0.01) {
+      auto goal = goal_for(1.0, bytes_at(count, leaping, 1.0) / share);
+      goal.finest = 64;
+      goal.most_mended = 0.15;
+      goal.try_finer = false;
+      const Outcome outcome = run(count, leaping, 1.0, goal);
+      EXPECT_GT(outcome.size, 0.9);
+      met += outcome.met;
+    }
+  }
+  EXPECT_GE(met, 24u);  // of 27 to 30
+}
+
+TEST(Pass, TheForecastFallsEvenly) {
+  // Two bits a value and their logarithm.
+  EXPECT_DOUBLE_EQ(evenly(1), 3);
+  EXPECT_DOUBLE_EQ(evenly(0), 1);
+}
+
+TEST(Ratio, IsTheSameStreamWithAnyNumberOfThreads) {
+  const Shape shape{40, 45, 50};
+  const auto values = test::make_field<float>(shape, test::Kind::noisy);
+  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::ratio(6);
+    options.chunk = {20, 15, 25};
+    const auto expected = test::compressed(values, shape, options, 1);
+    for (const int threads : {2, 4}) {
+      ASSERT_EQ(test::compressed(values, shape, options, threads), expected);
+    }
+  }
+}
+
+// Chunks with finer steps than the bound's among them.
+TEST(Ratio, IsHeldAndTheBoundWithEveryPipeline) {
+  const Shape shape{36, 60, 64};
+  for (const Pipeline pipeline :
+       {Pipeline::automatic, Pipeline::blockpack, Pipeline::lorenzo, Pipeline::contexts,
+        Pipeline::interp, Pipeline::causal, Pipeline::ceresz, Pipeline::ceresz4}) {
+    std::size_t finer = 0;
+    for (const double ratio : {5.0, 8.0}) {
+      for (const auto kind : {test::Kind::noisy, test::Kind::smooth}) {
+        const auto values = test::make_field<float>(shape, kind);
+        Options options;
+        options.pipeline = pipeline;
+        options.bound = Bound::ratio(ratio);
+        options.chunk = {12, 30, 32};
+        test::expect_promises(values, shape, options, 2);
+        const auto chunks = inspect_chunks(test::compressed(values, shape, options, 2));
+        ASSERT_TRUE(chunks);
+        for (const auto& chunk : *chunks) finer += chunk.detail.find("finer") != std::string::npos;
+      }
+    }
+    const bool told = pipeline != Pipeline::ceresz && pipeline != Pipeline::ceresz4;
+    EXPECT_EQ(finer > 0, told) << name_of(pipeline);
+  }
+}
+
+}  // namespace
+}  // namespace firn::engine
