@@ -30,6 +30,8 @@ constexpr int kMaxAttempts = 8;
 constexpr std::size_t kIndexBytes = 5;
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
+// By what factor one that is measured may differ from the one that is expected.
+constexpr double kUnlike = 3;
 // How far from a sample the curve through the samples is trusted, in octaves of the bound.
 constexpr double kNear = 0.3;
 // Chunks keep the way they were encoded in under bounds that are not further apart, in octaves; the
@@ -80,11 +82,11 @@ RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
 
-void RateSearch::take_sample(double log_bound) {
+double RateSearch::take_sample(double log_bound) {
   const auto plan = plan_for_step(array_, options_, exp2_of(log_bound), workers_);
   if (!plan) {
     error_ = plan.error();
-    return;
+    return 0;
   }
   if (samples_.empty() || std::fabs(log_bound - sample_chosen_at_) > kSameSampleChoice) {
     samples_.clear();
@@ -96,6 +98,7 @@ void RateSearch::take_sample(double log_bound) {
   const auto after = std::find_if(samples_.begin(), samples_.end(),
                                   [&](const Point& each) { return each.bound > log_bound; });
   samples_.insert(after, point);
+  return point.size;
 }
 
 // The two neighbours of a value among the samples, along either axis of their falling curve; the
@@ -194,7 +197,7 @@ Result<RateSearch::Try> RateSearch::first() {
 // Of evenly(), where the search is: as two compressions tell, unless they are too near each other,
 // or else the samples.
 double RateSearch::slope() const {
-  constexpr double kApart = 0.2, kUnlike = 3;
+  constexpr double kApart = 0.2;
   double sampled = -1;
   if (samples_.size() > 1) {
     const Point &low = samples_.front(), &high = samples_.back();
@@ -210,6 +213,15 @@ double RateSearch::slope() const {
     return std::clamp(seen, kUnlike * sampled, sampled / kUnlike);
   }
   return sampled;
+}
+
+// Of evenly(), as samples at both bounds tell.
+double RateSearch::slope_between(double from, double to) {
+  const double expected = slope();
+  const double low = take_sample(from), high = take_sample(to);
+  if (error_) return expected;
+  return std::clamp((evenly(high) - evenly(low)) / (to - from), kUnlike * expected,
+                    expected / kUnlike);
 }
 
 // A bound somewhat coarser than the step that is wanted, so that the size can still be changed
@@ -246,7 +258,8 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
 // these meets it, or in their middle when that does not lead anywhere. Else where the slope leads
 // from the last one; steps that all fell short were too small.
 std::optional<double> RateSearch::next_bound() {
-  constexpr std::size_t kPatience = 4;
+  constexpr std::size_t kPatience = 4, kFewChunks = 4;
+  constexpr double kFar = 0.25;
   const Point last = points_.back();
   auto sorted = points_;
   std::sort(sorted.begin(), sorted.end(),
@@ -255,8 +268,11 @@ std::optional<double> RateSearch::next_bound() {
   const double short_steps = static_cast<double>(std::max<std::size_t>(points_.size(), 2) - 2);
   // What comes out too small is made larger with less loss than the other way round.
   const double aim = sizes_.size() == 1 ? 0 : -0.08 * std::fabs(last.size);
-  double wanted = last.bound + (evenly(bits + aim) - evenly(bits + last.size)) / slope() *
-                                   exp2_of(short_steps / 2);
+  const double rise = evenly(bits + aim) - evenly(bits + last.size);
+  double wanted = last.bound + rise / slope() * exp2_of(short_steps / 2);
+  if (points_.size() == 1 && sizes_.size() < kFewChunks && std::fabs(wanted - last.bound) > kFar) {
+    wanted = last.bound + rise / slope_between(last.bound, within_reach(wanted));
+  }
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const Point &below = sorted[i - 1], &above = sorted[i];
     if (below.size < 0 || above.size > 0) continue;

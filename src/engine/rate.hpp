@@ -56,13 +56,15 @@ class RateSearch {
     double size;
     bool sure = true;  // or only expected, or of chunks that were encoded in other ways
   };
-  void take_sample(double log_bound);
+  // Its bits a value, log2.
+  double take_sample(double log_bound);
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
   double sampled_bound(double log_bits) const;
   double within_reach(double log_bound);
   double bits_wanted() const;
   double slope() const;
+  double slope_between(double from, double to);
   // As its logarithm.
   std::optional<double> next_bound();
   Try with_reserve(double wanted) const;

@@ -39,6 +39,24 @@ T finite_or_zero(T value) {
   return std::isfinite(value) ? value : T{0};
 }
 
+void append_stencil(const StencilWeights& weights, std::vector<std::uint8_t>* bases) {
+  std::uint8_t bytes[kMaxStencilBytes];
+  ByteWriter writer(bytes);
+  write_stencil(weights, writer);
+  bases->insert(bases->end(), bytes, writer.here());
+}
+
+// The base of a class, and its stencil if it has one.
+bool read_base(ByteReader& in, const Geometry& geometry, std::size_t spacing, unsigned odd,
+               bool any_stencil, Base* base, StencilWeights* weights) {
+  const auto packed = in.read<std::uint8_t>();
+  if (!in.ok() || !unpack_base(packed, odd, base)) return false;
+  if ((packed & kStencilFollows) == 0) return true;
+  const StencilShape shape(geometry, spacing);
+  return any_stencil && shape.can_train(odd) &&
+         read_stencil(in, shape.list_pairs(odd).count, weights);
+}
+
 }  // namespace
 
 std::size_t interp_capacity(std::size_t count, std::size_t value_bytes) {
@@ -65,8 +83,12 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       (geometry.extents[3] + Refinement<T>::kMaxRun + predict::kRowSlack) * sizeof(T)));
   std::vector<std::size_t>& segments = workspace.segments;
   segments.clear();
+  // Those of a chunk that is encoded once more are known.
   std::vector<std::uint8_t>& bases = workspace.bases;
+  const bool known = parameters.choice.bases != nullptr;
   bases.clear();
+  if (known) bases = *parameters.choice.bases;
+  ByteReader known_bases(bases);
   bool any_stencil = false;
   T max_error = 0;
 
@@ -115,20 +137,24 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       Base base;
       predict::Stencil<T> stencil;
       if (refinement.has_base(cls)) {
-        base = refinement.choose_base(odd, values);
-        bases.push_back(pack_base(base, odd));
         StencilWeights weights;
-        if (trained && cls.count >= kMinTrainedPoints && stencils.shape().can_train(odd)) {
-          stencils.complete(refinement, odd);
-          if (stencils.train(odd, refinement, base, values, coder, parameters.trial, &weights)) {
-            stencil = stencils.make_stencil(odd, weights);
-            bases.back() |= kStencilFollows;
-            any_stencil = true;
-            std::uint8_t bytes[kMaxStencilBytes];
-            ByteWriter stencil_writer(bytes);
-            write_stencil(weights, stencil_writer);
-            bases.insert(bases.end(), bytes, stencil_writer.here());
+        if (known) {
+          read_base(known_bases, geometry, s, odd, true, &base, &weights);
+        } else {
+          base = refinement.choose_base(odd, values);
+          bases.push_back(pack_base(base, odd));
+          if (trained && cls.count >= kMinTrainedPoints && stencils.shape().can_train(odd)) {
+            stencils.complete(refinement, odd);
+            if (stencils.train(odd, refinement, base, values, coder, parameters.trial, &weights)) {
+              bases.back() |= kStencilFollows;
+              append_stencil(weights, &bases);
+            }
           }
+        }
+        if (weights.pairs != 0) {
+          any_stencil = true;
+          stencils.complete(refinement, odd);
+          stencil = stencils.make_stencil(odd, weights);
         }
       }
       const std::size_t length = cls.extents[3];
@@ -197,17 +223,6 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
 }
 
 namespace {
-
-// The base of a class, and its stencil if it has one.
-bool read_base(ByteReader& in, const Geometry& geometry, std::size_t spacing, unsigned odd,
-               bool any_stencil, Base* base, StencilWeights* weights) {
-  const auto packed = in.read<std::uint8_t>();
-  if (!in.ok() || !unpack_base(packed, odd, base)) return false;
-  if ((packed & kStencilFollows) == 0) return true;
-  const StencilShape shape(geometry, spacing);
-  return any_stencil && shape.can_train(odd) &&
-         read_stencil(in, shape.list_pairs(odd).count, weights);
-}
 
 // Joins the last level right where the values belong.
 template <class T>

@@ -434,7 +434,8 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   // Repetitions that zstd finds behind Huffman's codes in a part need not be there in the whole.
   const bool doubtful =
       list[0].pipeline == Pipeline::lorenzo || !far_behind(list[1], weak ? 0.04 : 0.02);
-  const bool again = parameters.thorough && doubtful;
+  // A choice under another bound than the last is not worth as much.
+  const bool again = parameters.thorough && doubtful && !parameters.keep_choice;
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
   if (done && weak && list[0].finer != 0) {
@@ -488,9 +489,13 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
                           : encode_with({parameters.pipeline, 0, 0, 0, parameters.thorough}, chunk,
                                         parameters, workspace, out, &encoded);
     Choice& choice = encoded.choice;
-    if (done && parameters.keep_choice && choice.candidate.pipeline == Pipeline::causal &&
-        !choice.model) {
-      choice.model = std::make_shared<const CausalModel>(workspace.causal_model);
+    if (done && parameters.keep_choice) {
+      if (choice.candidate.pipeline == Pipeline::causal && !choice.model) {
+        choice.model = std::make_shared<const CausalModel>(workspace.causal_model);
+      }
+      if (choice.candidate.pipeline == Pipeline::interp && !choice.bases) {
+        choice.bases = std::make_shared<const std::vector<std::uint8_t>>(workspace.bases);
+      }
     }
     if (done && encoded.size < raw_bytes) return encoded;
   }

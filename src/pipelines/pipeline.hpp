@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/geometry.hpp"
 #include "pipelines/workspace.hpp"
@@ -36,13 +37,14 @@ struct Candidate {
 };
 
 // The one that was chosen, to be used again; automatic: none was. For `lorenzo`, `blockpack` and
-// `contexts` also the packed orders of its differences; for `causal`, if it will be used again,
-// what it was trained to.
+// `contexts` also the packed orders of its differences; for `causal` and `interp`, if it will be
+// used again, what it was trained to and the bases with their stencils.
 struct Choice {
   Candidate candidate{};
   std::uint8_t orders = 0;
   RunnerUp runner_up{};
   std::shared_ptr<const CausalModel> model{};
+  std::shared_ptr<const std::vector<std::uint8_t>> bases{};
 };
 
 // The same for all chunks of a stream, but for what is said to differ.
