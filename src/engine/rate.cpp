@@ -82,23 +82,27 @@ RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
 
-double RateSearch::take_sample(double log_bound) {
+// The bits of a value, log2.
+double RateSearch::sampled_bits(double log_bound, std::vector<pipelines::Choice>* choices) {
   const auto plan = plan_for_step(array_, options_, exp2_of(log_bound), workers_);
   if (!plan) {
     error_ = plan.error();
     return 0;
   }
+  const double bits = sample_->bits(*plan, workers_, choices);
+  return log2_of(bits_of_whole(bits, plan->parameters, array_.shape.rank));
+}
+
+void RateSearch::take_sample(double log_bound) {
   if (samples_.empty() || std::fabs(log_bound - sample_chosen_at_) > kSameSampleChoice) {
     samples_.clear();
     sample_choices_.clear();
     sample_chosen_at_ = log_bound;
   }
-  const double bits = sample_->bits(*plan, workers_, &sample_choices_);
-  const Point point{log_bound, log2_of(bits_of_whole(bits, plan->parameters, array_.shape.rank))};
+  const Point point{log_bound, sampled_bits(log_bound, &sample_choices_)};
   const auto after = std::find_if(samples_.begin(), samples_.end(),
                                   [&](const Point& each) { return each.bound > log_bound; });
   samples_.insert(after, point);
-  return point.size;
 }
 
 // The two neighbours of a value among the samples, along either axis of their falling curve; the
@@ -215,12 +219,14 @@ double RateSearch::slope() const {
   return sampled;
 }
 
-// Of evenly(), as samples at both bounds tell.
-double RateSearch::slope_between(double from, double to) {
+// Of evenly(), as samples at both bounds tell that are encoded as a chunk is.
+double RateSearch::slope_between(double from, double to, const pipelines::Choice& way) {
+  std::vector<pipelines::Choice> ways(sample_->chunks());
+  for (pipelines::Choice& each : ways) each = {way.candidate, way.orders, {}, {}, {}};
   const double expected = slope();
-  const double low = take_sample(from), high = take_sample(to);
+  const auto bits_from = sampled_bits(from, &ways), bits_to = sampled_bits(to, &ways);
   if (error_) return expected;
-  return std::clamp((evenly(high) - evenly(low)) / (to - from), kUnlike * expected,
+  return std::clamp((evenly(bits_to) - evenly(bits_from)) / (to - from), kUnlike * expected,
                     expected / kUnlike);
 }
 
@@ -257,7 +263,7 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
 // Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
 // these meets it, or in their middle when that does not lead anywhere. Else where the slope leads
 // from the last one; steps that all fell short were too small.
-std::optional<double> RateSearch::next_bound() {
+std::optional<double> RateSearch::next_bound(const std::vector<pipelines::Choice>& choices) {
   constexpr std::size_t kPatience = 4, kFewChunks = 4;
   constexpr double kFar = 0.25;
   const Point last = points_.back();
@@ -271,7 +277,7 @@ std::optional<double> RateSearch::next_bound() {
   const double rise = evenly(bits + aim) - evenly(bits + last.size);
   double wanted = last.bound + rise / slope() * exp2_of(short_steps / 2);
   if (points_.size() == 1 && sizes_.size() < kFewChunks && std::fabs(wanted - last.bound) > kFar) {
-    wanted = last.bound + rise / slope_between(last.bound, within_reach(wanted));
+    wanted = last.bound + rise / slope_between(last.bound, within_reach(wanted), choices[0]);
   }
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const Point &below = sorted[i - 1], &above = sorted[i];
@@ -328,7 +334,7 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
   }
   points_.push_back({here, log2_of(got), !pass.given_up()});
   given_up_ += pass.given_up();
-  const auto wanted = next_bound();
+  const auto wanted = next_bound(*choices);
   if (!wanted) return {};
   const Try result = with_reserve(*wanted);
   forget_if_far(*wanted, here, choices);

@@ -56,17 +56,17 @@ class RateSearch {
     double size;
     bool sure = true;  // or only expected, or of chunks that were encoded in other ways
   };
-  // Its bits a value, log2.
-  double take_sample(double log_bound);
+  double sampled_bits(double log_bound, std::vector<pipelines::Choice>* choices);
+  void take_sample(double log_bound);
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
   double sampled_bound(double log_bits) const;
   double within_reach(double log_bound);
   double bits_wanted() const;
   double slope() const;
-  double slope_between(double from, double to);
+  double slope_between(double from, double to, const pipelines::Choice& way);
   // As its logarithm.
-  std::optional<double> next_bound();
+  std::optional<double> next_bound(const std::vector<pipelines::Choice>& choices);
   Try with_reserve(double wanted) const;
   // Sizes of chunks that were encoded in other ways tell nothing.
   void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
