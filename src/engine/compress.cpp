@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "container/format.hpp"
 #include "engine/progress.hpp"
 
 namespace firn::engine {
@@ -103,16 +104,29 @@ ChunkEncoder::ChunkEncoder(const ArrayView& array, const plan::Plan& plan,
                 pipelines::payload_capacity(static_cast<std::size_t>(plan.header.chunk.count()),
                                             array.type)) {}
 
+pipelines::Parameters ChunkEncoder::parameters_of(std::uint64_t chunk,
+                                                  const pipelines::Choice* choice) const {
+  auto parameters = books_.parameters_of(plan_.parameters, chunk);
+  if (choice != nullptr) parameters.choice = *choice;
+  parameters.keep_choice = choice != nullptr;
+  return parameters;
+}
+
+template <class Function>
+std::size_t ChunkEncoder::with_box(std::uint64_t chunk, Function function) const {
+  const Region region = grid_.region(chunk);
+  if (array_.type == Type::f32) {
+    return function(Box<const float>(static_cast<const float*>(array_.data), strides_, region));
+  }
+  return function(Box<const double>(static_cast<const double*>(array_.data), strides_, region));
+}
+
 std::size_t ChunkEncoder::encode(std::uint64_t chunk, pipelines::Choice* choice, unsigned finer,
                                  SquaredError* error, pipelines::Workspace& workspace,
                                  std::uint8_t* to) const {
-  const Region region = grid_.region(chunk);
-  const auto encode_as = [&]<class T>(const T* data) {
-    const Box<const T> box(data, strides_, region);
-    const std::uint64_t raw_bytes = region.shape.count() * sizeof(T);
-    auto parameters = books_.parameters_of(plan_.parameters, chunk);
-    if (choice != nullptr) parameters.choice = *choice;
-    parameters.keep_choice = choice != nullptr;
+  return with_box(chunk, [&]<class T>(const Box<const T>& box) {
+    const std::uint64_t raw_bytes = box.count() * sizeof(T);
+    auto parameters = parameters_of(chunk, choice);
     parameters.finer = static_cast<std::uint8_t>(finer);
     std::uint8_t* const payload = to + container::record_head_bytes(raw_bytes);
     const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, payload);
@@ -120,9 +134,20 @@ std::size_t ChunkEncoder::encode(std::uint64_t chunk, pipelines::Choice* choice,
     if (error != nullptr) *error = squared_error(box, parameters, encoded, payload, workspace);
     return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error,
                                     encoded.size, plan_.header, chunk);
-  };
-  return array_.type == Type::f32 ? encode_as(static_cast<const float*>(array_.data))
-                                  : encode_as(static_cast<const double*>(array_.data));
+  });
+}
+
+std::size_t ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::Choice* choice,
+                                   pipelines::Workspace& workspace) const {
+  return with_box(chunk, [&]<class T>(const Box<const T>& box) {
+    auto parameters = parameters_of(chunk, choice);
+    parameters.rehearsal = true;
+    const pipelines::Encoded encoded =
+        pipelines::encode<T>(box, parameters, workspace, workspace.output.reserve(capacity_));
+    *choice = encoded.choice;
+    return container::record_head_bytes(box.count() * sizeof(T)) + encoded.size +
+           format::kChecksumBytes;
+  });
 }
 
 Status write_head(plan::Plan& plan, CompressScratch& scratch, Output& output) {

@@ -70,8 +70,16 @@ class ChunkEncoder {
   // smaller by so many 256ths.
   std::size_t encode(std::uint64_t chunk, pipelines::Choice* choice, unsigned finer,
                      SquaredError* error, pipelines::Workspace& workspace, std::uint8_t* to) const;
+  // About the size that encode() would return, for less work; the choice is the same.
+  std::size_t rehearse(std::uint64_t chunk, pipelines::Choice* choice,
+                       pipelines::Workspace& workspace) const;
 
  private:
+  pipelines::Parameters parameters_of(std::uint64_t chunk, const pipelines::Choice* choice) const;
+  // function(Box<const float> or Box<const double>), its values.
+  template <class Function>
+  std::size_t with_box(std::uint64_t chunk, Function function) const;
+
   const ArrayView& array_;
   const plan::Plan& plan_;
   const plan::BookPlan& books_;

@@ -26,12 +26,12 @@ double bits_of_whole(double bits, const pipelines::Parameters& parameters, int r
   return (rest + std::sqrt(rest * rest + 4 * kHardlyAny * bits)) / 2;
 }
 constexpr int kMaxAttempts = 8;
+// A chunk's size over what it takes in a rehearsal, about.
+constexpr double kOfRehearsal = 1.003;
 // Of a record, in the index, about.
 constexpr std::size_t kIndexBytes = 5;
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
-// By what factor one that is measured may differ from the one that is expected.
-constexpr double kUnlike = 3;
 // How far from a sample the curve through the samples is trusted, in octaves of the bound.
 constexpr double kNear = 0.3;
 // Chunks keep the way they were encoded in under bounds that are not further apart, in octaves; the
@@ -82,24 +82,19 @@ RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
 
-// The bits of a value, log2.
-double RateSearch::sampled_bits(double log_bound, std::vector<pipelines::Choice>* choices) {
+void RateSearch::take_sample(double log_bound) {
   const auto plan = plan_for_step(array_, options_, exp2_of(log_bound), workers_);
   if (!plan) {
     error_ = plan.error();
-    return 0;
+    return;
   }
-  const double bits = sample_->bits(*plan, workers_, choices);
-  return log2_of(bits_of_whole(bits, plan->parameters, array_.shape.rank));
-}
-
-void RateSearch::take_sample(double log_bound) {
   if (samples_.empty() || std::fabs(log_bound - sample_chosen_at_) > kSameSampleChoice) {
     samples_.clear();
     sample_choices_.clear();
     sample_chosen_at_ = log_bound;
   }
-  const Point point{log_bound, sampled_bits(log_bound, &sample_choices_)};
+  const double bits = sample_->bits(*plan, workers_, &sample_choices_);
+  const Point point{log_bound, log2_of(bits_of_whole(bits, plan->parameters, array_.shape.rank))};
   const auto after = std::find_if(samples_.begin(), samples_.end(),
                                   [&](const Point& each) { return each.bound > log_bound; });
   samples_.insert(after, point);
@@ -195,13 +190,13 @@ Result<RateSearch::Try> RateSearch::first() {
   lowest_ = std::min(lowest_, highest_);
   const double found = solve(bits_wanted());
   if (error_) return *error_;
-  return Try{exp2_of(found)};
+  return Try{exp2_of(found), 0, plan->parameters.pipeline == Pipeline::automatic};
 }
 
 // Of evenly(), where the search is: as two compressions tell, unless they are too near each other,
 // or else the samples.
 double RateSearch::slope() const {
-  constexpr double kApart = 0.2;
+  constexpr double kApart = 0.2, kUnlike = 3;
   double sampled = -1;
   if (samples_.size() > 1) {
     const Point &low = samples_.front(), &high = samples_.back();
@@ -217,17 +212,6 @@ double RateSearch::slope() const {
     return std::clamp(seen, kUnlike * sampled, sampled / kUnlike);
   }
   return sampled;
-}
-
-// Of evenly(), as samples at both bounds tell that are encoded as a chunk is.
-double RateSearch::slope_between(double from, double to, const pipelines::Choice& way) {
-  std::vector<pipelines::Choice> ways(sample_->chunks());
-  for (pipelines::Choice& each : ways) each = {way.candidate, way.orders, {}, {}, {}};
-  const double expected = slope();
-  const auto bits_from = sampled_bits(from, &ways), bits_to = sampled_bits(to, &ways);
-  if (error_) return expected;
-  return std::clamp((evenly(bits_to) - evenly(bits_from)) / (to - from), kUnlike * expected,
-                    expected / kUnlike);
 }
 
 // A bound somewhat coarser than the step that is wanted, so that the size can still be changed
@@ -251,6 +235,7 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
   goal.bytes = target_bytes_ - other_bytes;
   if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
   goal.step = log2_of(attempt.bound_abs);
+  if (attempt.rehearsal) return {std::move(values), {}, goal};
   goal.finer = attempt.finer;
   goal.finest = attempts_ < kLongSearch ? kFinest : format::kMaxFiner;
   goal.most_mended = attempts_ < kLongSearch ? 0.04 : 0.15;
@@ -263,9 +248,8 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
 // Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
 // these meets it, or in their middle when that does not lead anywhere. Else where the slope leads
 // from the last one; steps that all fell short were too small.
-std::optional<double> RateSearch::next_bound(const std::vector<pipelines::Choice>& choices) {
-  constexpr std::size_t kPatience = 4, kFewChunks = 4;
-  constexpr double kFar = 0.25;
+std::optional<double> RateSearch::next_bound() {
+  constexpr std::size_t kPatience = 4;
   const Point last = points_.back();
   auto sorted = points_;
   std::sort(sorted.begin(), sorted.end(),
@@ -276,9 +260,6 @@ std::optional<double> RateSearch::next_bound(const std::vector<pipelines::Choice
   const double aim = sizes_.size() == 1 ? 0 : -0.08 * std::fabs(last.size);
   const double rise = evenly(bits + aim) - evenly(bits + last.size);
   double wanted = last.bound + rise / slope() * exp2_of(short_steps / 2);
-  if (points_.size() == 1 && sizes_.size() < kFewChunks && std::fabs(wanted - last.bound) > kFar) {
-    wanted = last.bound + rise / slope_between(last.bound, within_reach(wanted), choices[0]);
-  }
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const Point &below = sorted[i - 1], &above = sorted[i];
     if (below.size < 0 || above.size > 0) continue;
@@ -306,9 +287,24 @@ void RateSearch::forget_if_far(double wanted, double here,
 
 std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& pass,
                                                 std::vector<pipelines::Choice>* choices) {
-  const double got = pass.size();
   best_ = false;
-  if (!pass.given_up()) {
+  auto result = better(attempt, pass, choices);
+  if (!attempt.rehearsal || error_) return result;
+  // Few chunks cannot be led far to the size, so that the bound is to be found first.
+  constexpr std::size_t kFewChunks = 4;
+  constexpr int kMostRehearsals = 3;
+  constexpr double kFair = 0.004, kNearFew = 0.03, kNearMany = 0.25;
+  const double off = std::fabs(points_.back().size);
+  if (!result || off < kFair) return Try{attempt.bound_abs};
+  result->rehearsal = ++rehearsals_ < kMostRehearsals &&
+                      off > (sizes_.size() < kFewChunks ? kNearFew : kNearMany);
+  return result;
+}
+
+std::optional<RateSearch::Try> RateSearch::better(const Try& attempt, const Pass& pass,
+                                                  std::vector<pipelines::Choice>* choices) {
+  const double got = pass.size() * (attempt.rehearsal ? kOfRehearsal : 1);
+  if (!pass.given_up() && !attempt.rehearsal) {
     // Those within the limits come first, then those too small, then those too large.
     const double off =
         std::fabs(got - 1) + (got <= kMostSize ? 0 : 2) + (got >= kLeastSize ? 0 : 1);
@@ -328,13 +324,12 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
   if (log2_of(attempt.bound_abs) >= highest_ && got > 1) return {};
   if (sizes_.empty()) chosen_at_ = here;
   sizes_ = pass.sizes();
-  if (!pass.given_up()) {
-    // Keeps one of the others, for the slope.
-    while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
-  }
-  points_.push_back({here, log2_of(got), !pass.given_up()});
+  const bool sure = !pass.given_up() && !attempt.rehearsal;
+  // Keeps one of the others, for the slope.
+  while (sure && points_.size() > 1 && !points_.back().sure) points_.pop_back();
+  points_.push_back({here, log2_of(got), sure});
   given_up_ += pass.given_up();
-  const auto wanted = next_bound(*choices);
+  const auto wanted = next_bound();
   if (!wanted) return {};
   const Try result = with_reserve(*wanted);
   forget_if_far(*wanted, here, choices);
@@ -370,12 +365,15 @@ Status compress_to_ratio(const ArrayView& array, const Options& options, const E
       sizes.resize(wave.chunks.size());
       workers.for_each(sizes.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
         const std::uint64_t chunk = wave.chunks[static_cast<std::size_t>(i)];
-        auto& record = records[static_cast<std::size_t>(chunk)];
-        std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
-        const std::size_t size = encoder.encode(chunk, &choices[static_cast<std::size_t>(chunk)],
-                                                wave.finer, nullptr, workspace, bytes);
-        record.assign(bytes, bytes + size);
-        sizes[static_cast<std::size_t>(i)] = size;
+        pipelines::Choice& choice = choices[static_cast<std::size_t>(chunk)];
+        std::uint64_t& size = sizes[static_cast<std::size_t>(i)];
+        if (attempt->rehearsal) {
+          size = encoder.rehearse(chunk, &choice, workspace);
+        } else {
+          std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
+          size = encoder.encode(chunk, &choice, wave.finer, nullptr, workspace, bytes);
+          records[static_cast<std::size_t>(chunk)].assign(bytes, bytes + size);
+        }
         return progress.add(encoder.values(chunk) * size_of(array.type));
       });
       if (progress.cancelled()) return Progress::error();

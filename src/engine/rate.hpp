@@ -37,6 +37,7 @@ class RateSearch {
   struct Try {
     double bound_abs = 0;  // 0: nothing needs to be lost
     unsigned finer = 0;
+    bool rehearsal = false;  // only to see what chunks take
   };
   Result<Try> first();
   // A compression with this bound. `values` of each chunk; `other_bytes` of the stream.
@@ -56,7 +57,6 @@ class RateSearch {
     double size;
     bool sure = true;  // or only expected, or of chunks that were encoded in other ways
   };
-  double sampled_bits(double log_bound, std::vector<pipelines::Choice>* choices);
   void take_sample(double log_bound);
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
@@ -64,9 +64,10 @@ class RateSearch {
   double within_reach(double log_bound);
   double bits_wanted() const;
   double slope() const;
-  double slope_between(double from, double to, const pipelines::Choice& way);
+  std::optional<Try> better(const Try& attempt, const Pass& pass,
+                            std::vector<pipelines::Choice>* choices);
   // As its logarithm.
-  std::optional<double> next_bound(const std::vector<pipelines::Choice>& choices);
+  std::optional<double> next_bound();
   Try with_reserve(double wanted) const;
   // Sizes of chunks that were encoded in other ways tell nothing.
   void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
@@ -89,7 +90,7 @@ class RateSearch {
   double chosen_at_ = 0;       // log2 of the bound at which their chunks' choices were made
   double best_off_ = 0;
   bool best_ = false;
-  int attempts_ = 0, given_up_ = 0;
+  int attempts_ = 0, given_up_ = 0, rehearsals_ = 0;
   std::vector<ChunkSize> sizes_;  // by the last compression, in part as they are expected
   std::optional<Error> error_;
 };

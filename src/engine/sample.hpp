@@ -55,7 +55,6 @@ class Sample {
   // or does as it is told, like encoded_bytes().
   double bits(const plan::Plan& plan, pipelines::Workers& workers,
               std::vector<pipelines::Choice>* choices) const;
-  std::size_t chunks() const { return chunks_.size(); }
   const Roughness& whole() const { return whole_; }
 
  private:

@@ -565,7 +565,7 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   write_model(model, wavefront, writer);
-  writer.advance(parameters.trial
+  writer.advance(parameters.size_only()
                      ? workspace.rans_encoder.estimate(codes, contexts, done, workspace.target)
                      : workspace.rans_encoder.encode(codes, contexts, done, {}, workspace.target,
                                                      writer.here(), rans_capacity(count, done)));

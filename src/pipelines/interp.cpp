@@ -207,7 +207,7 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   writer.write<std::uint8_t>(static_cast<std::uint8_t>(
       frozen | static_cast<unsigned>(fineness) << 4 | (any_stencil ? kAnyStencil : 0)));
   writer.write_bytes(bases);
-  writer.advance(parameters.trial
+  writer.advance(parameters.size_only()
                      ? workspace.rans_encoder.estimate(codes, contexts, count, workspace.target)
                      : workspace.rans_encoder.encode(codes, contexts, count, segments,
                                                      workspace.target, writer.here()));

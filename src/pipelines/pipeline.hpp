@@ -53,6 +53,7 @@ struct Parameters {
   bool thorough = false;                  // automatic: try more, harder
   bool tune_psnr = false;                 // automatic: the least size at equal PSNR
   bool trial = false;                     // only Encoded::size is wanted, and only about
+  bool rehearsal = false;                 // likewise, but to a percent or so
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;
@@ -72,6 +73,8 @@ struct Parameters {
   Choice choice;  // of this chunk for `automatic`, made under a bound not far from this one
   bool keep_choice = false;  // the choice that is made will be used again
   bool streaming = false;    // decode: the output is too large for the caches to be of use
+
+  bool size_only() const { return trial || rehearsal; }
 };
 
 struct Encoded {
