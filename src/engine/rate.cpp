@@ -27,13 +27,13 @@ double bits_of_whole(double bits, const pipelines::Parameters& parameters, int r
 }
 constexpr int kMaxAttempts = 8;
 // A chunk's size over what it takes in a rehearsal, about.
-constexpr double kOfRehearsal = 1.003;
+constexpr double kOfRehearsal = 1.004;
 // Of a record, in the index, about.
 constexpr std::size_t kIndexBytes = 5;
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
 // How far from a sample the curve through the samples is trusted, in octaves of the bound.
-constexpr double kNear = 0.3;
+constexpr double kTrusted = 0.3;
 // Chunks keep the way they were encoded in under bounds that are not further apart, in octaves; the
 // sample, which only tells how the size changes, for longer.
 constexpr double kSameChoice = 2, kSameSampleChoice = 4;
@@ -131,6 +131,7 @@ double RateSearch::sampled_bound(double log_bits) const {
 // The log of the bound at which the sample takes about 2^log_bits bits a value.
 double RateSearch::solve(double log_bits) {
   constexpr int kSteps = 7;
+  const double trusted = rehearses_ ? 2 * kTrusted : kTrusted;
   double at = highest_ - 10;
   if (samples_.empty()) {
     // A value takes about so much more than a rough look tells.
@@ -148,14 +149,14 @@ double RateSearch::solve(double log_bits) {
       const Point& known = samples_[0];
       const double away = exp2_of(known.size) - exp2_of(log_bits) + (known.size - log_bits);
       // Far enough to tell how steep the curve is.
-      const double least = away < 0 ? -kNear : kNear;
-      at = known.bound + (std::fabs(away) < kNear ? least : std::clamp(away, -12.0, 12.0));
+      const double least = away < 0 ? -kTrusted : kTrusted;
+      at = known.bound + (std::fabs(away) < kTrusted ? least : std::clamp(away, -12.0, 12.0));
     } else if (!samples_.empty()) {
       at = sampled_bound(log_bits);
     }
     at = within_reach(at);
     const bool near = std::any_of(samples_.begin(), samples_.end(), [&](const Point& each) {
-      return std::fabs(each.bound - at) < (samples_.size() > 1 ? kNear : 1e-3);
+      return std::fabs(each.bound - at) < (samples_.size() > 1 ? trusted : 1e-3);
     });
     if (near) break;
     take_sample(at);
@@ -188,9 +189,10 @@ Result<RateSearch::Try> RateSearch::first() {
   lowest_ = highest_ - (array_.type == Type::f32 ? 26 : 55);
   if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   lowest_ = std::min(lowest_, highest_);
+  rehearses_ = plan->parameters.pipeline == Pipeline::automatic;
   const double found = solve(bits_wanted());
   if (error_) return *error_;
-  return Try{exp2_of(found), 0, plan->parameters.pipeline == Pipeline::automatic};
+  return Try{exp2_of(found), 0, rehearses_};
 }
 
 // Of evenly(), where the search is: as two compressions tell, unless they are too near each other,
@@ -293,11 +295,12 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
   // Few chunks cannot be led far to the size, so that the bound is to be found first.
   constexpr std::size_t kFewChunks = 4;
   constexpr int kMostRehearsals = 3;
-  constexpr double kFair = 0.004, kNearFew = 0.03, kNearMany = 0.25;
+  // How far off the next compression may be, with a slope that samples tell or rehearsals do.
+  constexpr double kFair = 0.004, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25;
   const double off = std::fabs(points_.back().size);
   if (!result || off < kFair) return Try{attempt.bound_abs};
-  result->rehearsal = ++rehearsals_ < kMostRehearsals &&
-                      off > (sizes_.size() < kFewChunks ? kNearFew : kNearMany);
+  const double near = sizes_.size() >= kFewChunks ? kNearMany : rehearsals_ == 0 ? kNear : kNearTwo;
+  result->rehearsal = ++rehearsals_ < kMostRehearsals && off > near;
   return result;
 }
 

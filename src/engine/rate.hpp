@@ -80,6 +80,7 @@ class RateSearch {
   double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense
   bool knows_highest_ = false;       // or only that it is not lower
   bool deeper_ = false;              // the lowest one has been lowered
+  bool rehearses_ = false;           // before compressing
 
   std::optional<Sample> sample_;
   std::vector<Point> samples_;                     // by bound
