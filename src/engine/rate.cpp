@@ -25,6 +25,12 @@ double bits_of_whole(double bits, const pipelines::Parameters& parameters, int r
   const double rest = bits - kBorders - kHardlyAny;
   return (rest + std::sqrt(rest * rest + 4 * kHardlyAny * bits)) / 2;
 }
+// What a rough look tells when a value takes so many bits, in the median of many fields: it sees
+// more than what is left for contexts, and less than whole blocks take.
+double rough_bits(double bits, bool automatic, Preset preset) {
+  if (automatic) return bits + (preset == Preset::small ? 0.6 : 0.35);
+  return std::max(bits - 0.6, 0.6 * bits);
+}
 constexpr int kMaxAttempts = 8;
 // A chunk's size over what it takes in a rehearsal, about.
 constexpr double kOfRehearsal = 1.004;
@@ -134,9 +140,7 @@ double RateSearch::solve(double log_bits) {
   const double trusted = rehearses_ ? 2 * kTrusted : kTrusted;
   double at = highest_ - 10;
   if (samples_.empty()) {
-    // A value takes about so much more than a rough look tells.
-    constexpr double kMore = 0.6;
-    const double bits = exp2_of(log_bits) - kMore;
+    const double bits = rough_bits(exp2_of(log_bits), rehearses_, options_.preset);
     double low = lowest_, high = highest_;
     for (int halvings = 0; halvings < 8; ++halvings) {
       at = (low + high) / 2;
