@@ -31,6 +31,8 @@ double rough_bits(double bits, bool automatic, Preset preset) {
   if (automatic) return bits + (preset == Preset::small ? 0.6 : 0.35);
   return std::max(bits - 0.6, 0.6 * bits);
 }
+// So many compressions may be given up on the way.
+constexpr int kOften = 4;
 constexpr int kMaxAttempts = 8;
 // A chunk's size over what it takes in a rehearsal, about.
 constexpr double kOfRehearsal = 1.004;
@@ -193,6 +195,7 @@ Result<RateSearch::Try> RateSearch::first() {
   lowest_ = highest_ - (array_.type == Type::f32 ? 26 : 55);
   if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   lowest_ = std::min(lowest_, highest_);
+  // Elsewhere a rehearsal is no less work than a compression.
   rehearses_ = plan->parameters.pipeline == Pipeline::automatic;
   const double found = solve(bits_wanted());
   if (error_) return *error_;
@@ -235,13 +238,12 @@ RateSearch::Try RateSearch::with_reserve(double wanted) const {
 
 Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
                       double other_bytes) const {
-  constexpr int kOften = 4, kSometimes = 2, kLongSearch = 3;
+  constexpr int kSometimes = 2, kLongSearch = 3;
   constexpr unsigned kFinest = 40;
   Pass::Goal goal{};
   goal.bytes = target_bytes_ - other_bytes;
   if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
   goal.step = log2_of(attempt.bound_abs);
-  if (attempt.rehearsal) return {std::move(values), {}, goal};
   goal.finer = attempt.finer;
   goal.finest = attempts_ < kLongSearch ? kFinest : format::kMaxFiner;
   goal.most_mended = attempts_ < kLongSearch ? 0.04 : 0.15;
@@ -293,25 +295,9 @@ void RateSearch::forget_if_far(double wanted, double here,
 
 std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& pass,
                                                 std::vector<pipelines::Choice>* choices) {
+  const double got = pass.size();
   best_ = false;
-  auto result = better(attempt, pass, choices);
-  if (!attempt.rehearsal || error_) return result;
-  // Few chunks cannot be led far to the size, so that the bound is to be found first.
-  constexpr std::size_t kFewChunks = 4;
-  constexpr int kMostRehearsals = 3;
-  // How far off the next compression may be, with a slope that samples tell or rehearsals do.
-  constexpr double kFair = 0.004, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25;
-  const double off = std::fabs(points_.back().size);
-  if (!result || off < kFair) return Try{attempt.bound_abs};
-  const double near = sizes_.size() >= kFewChunks ? kNearMany : rehearsals_ == 0 ? kNear : kNearTwo;
-  result->rehearsal = ++rehearsals_ < kMostRehearsals && off > near;
-  return result;
-}
-
-std::optional<RateSearch::Try> RateSearch::better(const Try& attempt, const Pass& pass,
-                                                  std::vector<pipelines::Choice>* choices) {
-  const double got = pass.size() * (attempt.rehearsal ? kOfRehearsal : 1);
-  if (!pass.given_up() && !attempt.rehearsal) {
+  if (!pass.given_up()) {
     // Those within the limits come first, then those too small, then those too large.
     const double off =
         std::fabs(got - 1) + (got <= kMostSize ? 0 : 2) + (got >= kLeastSize ? 0 : 1);
@@ -319,27 +305,57 @@ std::optional<RateSearch::Try> RateSearch::better(const Try& attempt, const Pass
     if (best_) best_off_ = off;
     ++attempts_;
     if (attempt.bound_abs == 0 || pass.met() || attempts_ == kMaxAttempts) return {};
+    // Keeps one of the others, for the slope.
+    while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
   }
-  const double here = pass.step();
-  if (here <= lowest_ && got < kLeastSize) {
+  given_up_ += pass.given_up();
+  const auto result =
+      better({pass.step(), log2_of(got), !pass.given_up()}, attempt, pass.sizes(), choices);
+  if (result || attempts_ > 0 || error_) return result;
+  // One must come to its end.
+  given_up_ = kOften;
+  return Try{attempt.bound_abs, attempt.finer};
+}
+
+RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> sizes,
+                                 double other_bytes, std::vector<pipelines::Choice>* choices) {
+  double bytes = 0;
+  for (ChunkSize& each : sizes) {
+    each.bytes *= kOfRehearsal;
+    bytes += each.bytes;
+  }
+  const double size = log2_of(bytes / (target_bytes_ - other_bytes));
+  auto result =
+      better({log2_of(attempt.bound_abs), size, false}, attempt, std::move(sizes), choices);
+  // Few chunks cannot be led far to the size, so that the bound is to be found first.
+  constexpr std::size_t kFewChunks = 4;
+  constexpr int kMostRehearsals = 3;
+  // How far off the next compression may be, with a slope that samples tell or rehearsals do.
+  constexpr double kFair = 0.004, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25;
+  if (!result || std::fabs(size) < kFair) return Try{attempt.bound_abs};
+  const double near = sizes_.size() >= kFewChunks ? kNearMany : rehearsals_ == 0 ? kNear : kNearTwo;
+  result->rehearsal = ++rehearsals_ < kMostRehearsals && std::fabs(size) > near;
+  return *result;
+}
+
+std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& attempt,
+                                                  std::vector<ChunkSize> sizes,
+                                                  std::vector<pipelines::Choice>* choices) {
+  if (here.bound <= lowest_ && here.size < log2_of(kLeastSize)) {
     // Most values may be much smaller than a few; or perhaps nothing needs to be lost.
     if (deeper_) return Try{};
     constexpr double kDeeper = 10;
     deeper_ = true;
     lowest_ -= kDeeper;
   }
-  if (log2_of(attempt.bound_abs) >= highest_ && got > 1) return {};
-  if (sizes_.empty()) chosen_at_ = here;
-  sizes_ = pass.sizes();
-  const bool sure = !pass.given_up() && !attempt.rehearsal;
-  // Keeps one of the others, for the slope.
-  while (sure && points_.size() > 1 && !points_.back().sure) points_.pop_back();
-  points_.push_back({here, log2_of(got), sure});
-  given_up_ += pass.given_up();
+  if (log2_of(attempt.bound_abs) >= highest_ && here.size > 0) return {};
+  if (sizes_.empty()) chosen_at_ = here.bound;
+  sizes_ = std::move(sizes);
+  points_.push_back(here);
   const auto wanted = next_bound();
   if (!wanted) return {};
   const Try result = with_reserve(*wanted);
-  forget_if_far(*wanted, here, choices);
+  forget_if_far(*wanted, here.bound, choices);
   return result;
 }
 
@@ -364,9 +380,22 @@ Status compress_to_ratio(const ArrayView& array, const Options& options, const E
     records.resize(count);
     std::vector<std::uint64_t> values(count);
     for (std::size_t i = 0; i < count; ++i) values[i] = encoder.values(i);
-    const std::size_t other_bytes = beginning.size() + (count > 1 ? kIndexBytes * count : 0);
-    Pass pass = search.pass(*attempt, std::move(values), static_cast<double>(other_bytes));
+    const auto other_bytes =
+        static_cast<double>(beginning.size() + (count > 1 ? kIndexBytes * count : 0));
     Progress progress(execution, array.shape.count() * size_of(array.type));
+    if (attempt->rehearsal) {
+      std::vector<ChunkSize> sizes(count);
+      workers.for_each(count, [&](std::uint64_t chunk, pipelines::Workspace& workspace) {
+        const auto at = static_cast<std::size_t>(chunk);
+        sizes[at] = {log2_of(attempt->bound_abs),
+                     static_cast<double>(encoder.rehearse(chunk, &choices[at], workspace))};
+        return progress.add(values[at] * size_of(array.type));
+      });
+      if (progress.cancelled()) return Progress::error();
+      attempt = search.next(*attempt, std::move(sizes), other_bytes, &choices);
+      continue;
+    }
+    Pass pass = search.pass(*attempt, std::move(values), other_bytes);
     std::vector<std::uint64_t> sizes;
     for (auto wave = pass.next(); !wave.chunks.empty(); wave = pass.next()) {
       sizes.resize(wave.chunks.size());
@@ -374,13 +403,9 @@ Status compress_to_ratio(const ArrayView& array, const Options& options, const E
         const std::uint64_t chunk = wave.chunks[static_cast<std::size_t>(i)];
         pipelines::Choice& choice = choices[static_cast<std::size_t>(chunk)];
         std::uint64_t& size = sizes[static_cast<std::size_t>(i)];
-        if (attempt->rehearsal) {
-          size = encoder.rehearse(chunk, &choice, workspace);
-        } else {
-          std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
-          size = encoder.encode(chunk, &choice, wave.finer, nullptr, workspace, bytes);
-          records[static_cast<std::size_t>(chunk)].assign(bytes, bytes + size);
-        }
+        std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
+        size = encoder.encode(chunk, &choice, wave.finer, nullptr, workspace, bytes);
+        records[static_cast<std::size_t>(chunk)].assign(bytes, bytes + size);
         return progress.add(encoder.values(chunk) * size_of(array.type));
       });
       if (progress.cancelled()) return Progress::error();

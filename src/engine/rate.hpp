@@ -47,6 +47,9 @@ class RateSearch {
   // be better.
   std::optional<Try> next(const Try& attempt, const Pass& pass,
                           std::vector<pipelines::Choice>* choices);
+  // The same after a rehearsal, of the sizes that chunks would have.
+  Try next(const Try& attempt, std::vector<ChunkSize> sizes, double other_bytes,
+           std::vector<pipelines::Choice>* choices);
   // Whether the last one is the best so far.
   bool best() const { return best_; }
 
@@ -64,7 +67,7 @@ class RateSearch {
   double within_reach(double log_bound);
   double bits_wanted() const;
   double slope() const;
-  std::optional<Try> better(const Try& attempt, const Pass& pass,
+  std::optional<Try> better(const Point& here, const Try& attempt, std::vector<ChunkSize> sizes,
                             std::vector<pipelines::Choice>* choices);
   // As its logarithm.
   std::optional<double> next_bound();
