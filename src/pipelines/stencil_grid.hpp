@@ -97,8 +97,8 @@ class StencilGrid {
     return stencil;
   }
 
-  // Fits the weights of a class, to some of its points, or to fewer if roughly will do. False when
-  // that does not pay.
+  // Fits the weights of a class, to some of its points, or to fewer if roughly will do. False, and
+  // no weights, when that does not pay.
   bool train(unsigned odd, Refinement<T>& refinement, const Base& base, const T* values,
              const PointCoder<T>& coder, bool roughly, StencilWeights* weights) {
     constexpr std::size_t kMinSamples = 512;
@@ -139,7 +139,10 @@ class StencilGrid {
       bits += std::abs(outcome.weights[g]) < 64 ? 8 : 16;
     }
     // Costs of a fit are about half as much again as what a coder with contexts takes.
-    return static_cast<float>(cls.count) * (outcome.base_cost - outcome.cost) > 1.5f * bits;
+    const bool pays =
+        static_cast<float>(cls.count) * (outcome.base_cost - outcome.cost) > 1.5f * bits;
+    if (!pays) *weights = {};
+    return pays;
   }
 
  private:
