@@ -46,7 +46,7 @@ struct CompressCommand {
     file.commit();
 
     // A ratio that cannot be met is not an error: the stream is sound, and says how exact it is.
-    if (info.bound.kind == firn::BoundKind::ratio) {
+    if (info.bound.kind == firn::BoundKind::ratio && info.original_bytes != 0) {
       const double got = static_cast<double>(info.original_bytes) /
                          static_cast<double>(info.compressed_bytes) / info.bound.value;
       if (got < 0.99) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 #include "numbers.hpp"
@@ -83,6 +84,14 @@ double Report::error_over_bound() const {
   const double error = bound_pwrel ? max_pwrel_error.value_or(0) : max_abs_error.value_or(0);
   if (bound > 0) return error / bound;
   return error > 0 ? std::numeric_limits<double>::infinity() : 0;
+}
+
+std::optional<std::string> ignored_simd_target() {
+  const char* const wanted = std::getenv("FIRN_SIMD");
+  if (wanted == nullptr || *wanted == 0) return std::nullopt;
+  const std::vector<std::string> targets = firn::simd_targets();
+  if (std::find(targets.begin(), targets.end(), wanted) != targets.end()) return std::nullopt;
+  return wanted;
 }
 
 double megabytes_per_second(std::uint64_t bytes, double seconds) {

@@ -42,6 +42,9 @@ double enforced_bound(const firn::Info& info);
 double achieved_error(const firn::Info& info);
 std::string describe_bound(const firn::Info& info);  // "1.253e-04 (rel 0.001)"
 
+// The value of FIRN_SIMD when it is no target of this machine and so has no effect.
+std::optional<std::string> ignored_simd_target();
+
 double megabytes_per_second(std::uint64_t bytes, double seconds);
 
 }  // namespace firn_cli

@@ -246,7 +246,7 @@ struct Info {
   Type type = Type::f32;
   Shape shape;
   Shape chunk;
-  Bound bound;               // as asked for
+  Bound bound;  // as asked for; abs with the largest, where parts of a series differ in that
   double bound_abs = 0;      // as enforced; 0 when lossless and for pwrel
   double max_abs_error = 0;  // achieved, over all chunks, rounded up by at most 2^-16 of the bound
   // The same for pwrel, relative to each value; 0 for other kinds.

@@ -20,7 +20,8 @@ class FIRN_API StreamWriter {
   static Result<StreamWriter> create(Type type, const Shape& step, const Options& options,
                                      const Execution& execution = {});
   // Continues the series in `existing`: its type and step, and its parts in the directory. What
-  // the writer gives out belongs at append_offset(), over the directory that may stand there.
+  // the writer gives out belongs at append_offset(), over the directory that may stand there. A
+  // bound pwrel continues only pwrel or lossless parts, and others only others.
   static Result<StreamWriter> append_to(std::span<const std::uint8_t> existing,
                                         const Options& options, const Execution& execution = {});
 
@@ -28,7 +29,8 @@ class FIRN_API StreamWriter {
   StreamWriter(StreamWriter&&) noexcept;
   StreamWriter& operator=(StreamWriter&&) noexcept;
 
-  // One step (the step's shape), or several (one axis more). May compress.
+  // One step (the step's shape), or several (one axis more). May compress; the values are not
+  // needed any more when it returns.
   Status push(const ArrayView& values);
   // Makes a part of what has been pushed, so that a reader gets all of it.
   Status flush();
@@ -65,11 +67,13 @@ class FIRN_API StreamReader {
   Type type() const;
   Shape step() const;
 
-  // Decodes the next steps into `out`, whose shape is {steps, step...}. Returns how many there
-  // were: fewer than asked for when more bytes are needed.
+  // Decodes the next steps into `out`, contiguous and of shape {steps, step...}. Returns how many
+  // there were: fewer than asked for when more bytes are needed. A part is decoded once all of it
+  // is there. Where one is damaged, the steps before it come first, then every call fails.
   Result<std::uint64_t> read(const MutableArrayView& out, const Execution& execution = {});
 
-  // True between parts: nothing of a part is left that still waits for bytes.
+  // After a read() that gave fewer steps than asked for: what was fed ends with a whole part. False
+  // at the end of the input means that the series was cut off.
   bool at_boundary() const;
 
  private:

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <string>
 
+#include "container/header.hpp"
 #include "container/records.hpp"
 #include "engine/rate.hpp"
 #include "engine/sample.hpp"
@@ -54,6 +56,16 @@ bool measure(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& s
   });
 }
 
+// The header, and about what an index takes.
+double bytes_around_records(plan::Plan& plan) {
+  constexpr std::uint64_t kIndexEntry = 5, kIndexEnds = 14;
+  std::uint8_t bytes[container::kMaxHeaderBytes];
+  ByteWriter writer(bytes);
+  container::write_header(plan.header, writer);
+  const std::uint64_t chunks = Grid(plan.header.shape, plan.header.chunk).count();
+  return static_cast<double>(writer.size() + kIndexEnds + chunks * kIndexEntry);
+}
+
 // Maximum less minimum of short runs of values all over the array: extremes lie anywhere, and a few
 // boxes miss them.
 template <class T>
@@ -88,7 +100,9 @@ Result<Estimate> estimate(const ArrayView& array, const Options& options,
   auto plan = plan::check_options(array.type, array.shape, options);
   if (!plan) return plan.error();
   if (options.bound.kind != BoundKind::abs && options.bound.kind != BoundKind::rel) {
-    return Error{ErrorCode::unsupported, "estimates are made for abs and rel bounds"};
+    return Error{ErrorCode::unsupported,
+                 std::string("estimates are made for abs and rel bounds, not for ") +
+                     name_of(options.bound.kind)};
   }
   const std::uint64_t count = array.shape.count();
   if (count == 0 || array.data == nullptr) {
@@ -138,7 +152,9 @@ Result<Estimate> estimate(const ArrayView& array, const Options& options,
     };
     bytes *= bits({whole}) / bits(regions);
   }
-  result.ratio = static_cast<double>(result.sampled_values * size_of(array.type)) / bytes;
+  const double share = static_cast<double>(result.sampled_values) / static_cast<double>(count);
+  bytes = bytes / share + bytes_around_records(*plan);
+  result.ratio = static_cast<double>(count * size_of(array.type)) / bytes;
   const double mean = sums.count == 0 ? 0 : sums.squares / static_cast<double>(sums.count);
   result.psnr_db = mean == 0 || !(range > 0) ? std::numeric_limits<double>::infinity()
                                              : 10 * std::log10(range * range / mean);
