@@ -16,7 +16,9 @@ class FIRN_API StreamWriter {
  public:
   // `step` is the shape of one step: {ny, nx} for planes of a[t][y][x], rank 0 for single values
   // of a[t]. A chunk shape in the options has the array's rank. The bound `rel` is relative to
-  // each part's own range; `ratio` is held on the average over all parts.
+  // each part's own range, and `psnr` holds in each part. Under `ratio` the bound of each part
+  // follows the bytes that those before it took, so that bytes leave at a steady rate: what quiet
+  // parts save is not kept for later, what others took too much is saved again.
   static Result<StreamWriter> create(Type type, const Shape& step, const Options& options,
                                      const Execution& execution = {});
   // Continues the series in `existing`: its type and step, and its parts in the directory. What

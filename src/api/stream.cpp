@@ -78,8 +78,9 @@ struct StreamWriter::State {
   std::vector<container::Part> parts;
   bool finished = false;
 
-  // For a ratio: what the parts so far have taken, and the last bound and its rate.
-  double original_bytes = 0, compressed_bytes = 0;
+  // For a ratio: by how much the parts so far have taken too many bytes (or too few, if negative),
+  // and the last bound and its rate.
+  double debt = 0;
   double last_bound = 0, last_bits = 0;
 
   Status check() {
@@ -88,11 +89,11 @@ struct StreamWriter::State {
       return wrong("a step of rank " + std::to_string(step.rank) +
                    "; an array has at most 4 axes, and time is one of them");
     }
-    if (values_of(step) == 0) return wrong("a step without values");
     if (const Status status = check_threads(execution); !status) return status;
     // One value more than a chunk may hold is too much for a step as well, but not for an array.
     const auto plan = plan::check_options(type, array_shape(step, 1), options);
     if (!plan) return plan.error();
+    if (values_of(step) == 0) return wrong("a step without values");
     step_bytes = values_of(step) * size_of(type);
     steps_per_part = std::max<std::uint64_t>(1, kPartValues / values_of(step));
     if (options.chunk.rank != 0) {
@@ -107,35 +108,53 @@ struct StreamWriter::State {
     return std::monostate{};
   }
 
-  // The bound of the next part under a ratio: the last one's, moved by the bits that this part
-  // may take, which makes up for half of what the others took too much or too little.
-  double next_bound(double part_bytes) const {
-    const double fair = part_bytes / options.bound.value;
-    const double debt = compressed_bytes - original_bytes / options.bound.value;
-    const double wanted = std::clamp(fair - debt / 2, fair / 2, fair * 2);
-    const double bits = wanted / part_bytes * 8 * static_cast<double>(size_of(type));
+  double bits_of(double bytes, double part_bytes) const {
+    return bytes / part_bytes * 8 * static_cast<double>(size_of(type));
+  }
+
+  // Of the next part under a ratio: the last one's, moved by the bits that this part may take.
+  double next_bound(double bits) const {
     // Few bits move slower than one with each doubling of the bound.
     double change = last_bits - bits;
     if (bits < 2) change = 1.5 * log2_of(last_bits / bits);
-    double bound = last_bound * exp2_of(std::clamp(change, -4.0, 4.0));
-    if (options.max_abs) bound = std::min(bound, *options.max_abs);
-    return bound;
+    const double bound = last_bound * exp2_of(std::clamp(change, -4.0, 4.0));
+    return options.max_abs ? std::min(bound, *options.max_abs) : bound;
+  }
+
+  // Under the bound that the parts before suggest, if there is one and it leads near the size that
+  // is wanted; otherwise nothing is written.
+  Result<bool> compress_as_before(const ArrayView& values, double fair, double part_bytes,
+                                  pipelines::Workers& crew, Buffer* buffer) {
+    constexpr double kOff = 1.3;
+    if (last_bound == 0) return false;
+    // Makes up for half of what the others took too much or too little.
+    const double wanted = std::clamp(fair - debt / 2, fair / 2, fair * 2);
+    const double bound = next_bound(bits_of(wanted, part_bytes));
+    auto plan = engine::plan_for_bound(values, options, bound, crew);
+    if (!plan) return plan.error();
+    engine::Output output(buffer);
+    if (const Status status = engine::compress(values, *plan, execution, crew, scratch, output);
+        !status) {
+      return status.error();
+    }
+    const auto got = static_cast<double>(buffer->size());
+    const bool limited = options.max_abs && bound >= *options.max_abs;
+    return got >= std::min(wanted, fair) / kOff &&
+           (limited || got <= std::max(wanted, fair) * kOff);
   }
 
   Status compress_part(const ArrayView& values) {
     pipelines::Workers& crew = workers_for(workers, execution.threads);
-    Buffer buffer;
-    engine::Output output(&buffer);
     const auto part_bytes = static_cast<double>(values.shape.count() * size_of(type));
-    if (last_bound == 0) {
+    const bool with_ratio = options.bound.kind == BoundKind::ratio;
+    const double fair = with_ratio ? part_bytes / options.bound.value : 0;
+    Buffer buffer;
+    const auto done = compress_as_before(values, fair, part_bytes, crew, &buffer);
+    if (!done) return done.error();
+    if (!*done) {
+      // The first part, or the field has changed: the bound is looked for.
+      engine::Output output(&buffer);
       if (const Status status = compress_array(values, options, execution, crew, scratch, output);
-          !status) {
-        return status;
-      }
-    } else {
-      auto plan = engine::plan_for_bound(values, options, next_bound(part_bytes), crew);
-      if (!plan) return plan.error();
-      if (const Status status = engine::compress(values, *plan, execution, crew, scratch, output);
           !status) {
         return status;
       }
@@ -143,14 +162,14 @@ struct StreamWriter::State {
     const std::uint64_t offset =
         parts.empty() ? append_offset : parts.back().offset + parts.back().size;
     parts.push_back({offset, buffer.size(), values.shape.extents[0]});
-    original_bytes += part_bytes;
-    compressed_bytes += static_cast<double>(buffer.size());
-    if (options.bound.kind == BoundKind::ratio) {
+    if (with_ratio) {
       const auto info = inspect(buffer);
       if (!info) return info.error();
+      const auto bytes = static_cast<double>(buffer.size());
       last_bound = info->bound_abs;
-      last_bits =
-          static_cast<double>(buffer.size()) / part_bytes * 8 * static_cast<double>(size_of(type));
+      last_bits = bits_of(bytes, part_bytes);
+      // What quiet parts save does not let later ones burst.
+      debt = std::max(debt + bytes - fair, -fair);
     }
     ready.insert(ready.end(), buffer.data(), buffer.data() + buffer.size());
     return std::monostate{};

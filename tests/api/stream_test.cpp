@@ -492,6 +492,34 @@ TEST(StreamRatio, IsHeldOverTheParts) {
   EXPECT_GT(chunks->back().bound_abs, 4 * chunks->front().bound_abs);
 }
 
+TEST(StreamRatio, LeavesAtASteadyRateWhateverHappens) {
+  // Nothing at first, then waves, then the same a thousand times as large.
+  const Shape step{128, 128};
+  std::vector<float> values(4 * step.count());
+  test::Random random(6);
+  Options options;
+  options.bound = Bound::ratio(6);
+  options.preset = Preset::fast;
+  auto writer = StreamWriter::create(Type::f32, step, options, test::threads(1));
+  ASSERT_TRUE(writer.ok());
+  for (int part = 0; part < 18; ++part) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto place = static_cast<std::int64_t>(i % 128 + i / 128);
+      const double value = test::wave(place + part, 40) + random.around(1000) / 100.0;
+      values[i] = part < 6 ? 0 : static_cast<float>(part < 12 ? value : 1000 * value);
+    }
+    ASSERT_TRUE(writer->push(view(values.data(), {4, 128, 128})).ok());
+    ASSERT_TRUE(writer->flush().ok());
+    const double ratio = static_cast<double>(values.size() * sizeof(float)) /
+                         static_cast<double>(writer->ready().size());
+    writer->take(writer->ready().size());
+    EXPECT_GT(ratio, 6 / 1.7) << part;
+    if (part >= 6) {
+      EXPECT_LT(ratio, 6 * 1.7) << part;
+    }
+  }
+}
+
 TEST(Ratio, IsHeldByEveryPreset) {
   const Shape shape{64, 80, 80};
   const auto values = make_field<float>(shape, Kind::noisy);
