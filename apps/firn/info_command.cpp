@@ -98,12 +98,11 @@ struct InfoCommand {
     fmt::print("{}: Firn stream, format version {}\n", name, info.format_version);
     fmt::print("type        {}\n", firn::name_of(info.type));
     fmt::print("dims        {} (slowest first)\n", to_text(info.shape));
+    const bool series = info.part_count > 1;
     fmt::print("chunks      {} of {}{}\n", info.chunk_count, to_text(info.chunk),
-               info.part_count > 1
-                   ? fmt::format(", at most, in {} parts with bounds of their own", info.part_count)
-                   : "");
+               series ? fmt::format(", in {} parts", info.part_count) : "");
     fmt::print("bound       {}{}\n", describe_bound(info),
-               info.part_count > 1 ? ", of the parts' the largest" : "");
+               series ? ", the largest of its parts" : "");
     if (enforced_bound(info) > 0) {
       fmt::print("max error   {} ({} of the bound)\n", format_number(achieved_error(info)),
                  over_bound(achieved_error(info), enforced_bound(info)));
