@@ -56,14 +56,15 @@ bool measure(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& s
   });
 }
 
-// The header, and about what an index takes.
+// The header, and about what the index takes that several chunks have.
 double bytes_around_records(plan::Plan& plan) {
   constexpr std::uint64_t kIndexEntry = 5, kIndexEnds = 14;
   std::uint8_t bytes[container::kMaxHeaderBytes];
   ByteWriter writer(bytes);
   container::write_header(plan.header, writer);
   const std::uint64_t chunks = Grid(plan.header.shape, plan.header.chunk).count();
-  return static_cast<double>(writer.size() + kIndexEnds + chunks * kIndexEntry);
+  const std::uint64_t index = chunks == 1 ? 0 : kIndexEnds + chunks * kIndexEntry;
+  return static_cast<double>(writer.size() + index);
 }
 
 // Maximum less minimum of short runs of values all over the array: extremes lie anywhere, and a few
@@ -113,9 +114,14 @@ Result<Estimate> estimate(const ArrayView& array, const Options& options,
   const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
   Estimate result;
   for (const Region& region : regions) result.sampled_values += region.shape.count();
-  const double range = array.type == Type::f32
-                           ? sampled_range<float>(array, strides, plan->parameters.fill)
-                           : sampled_range<double>(array, strides, plan->parameters.fill);
+  double range = 0;
+  if (result.sampled_values == count) {
+    const auto all = plan::value_range(array, plan->parameters.fill, workers);
+    if (all.high > all.low) range = all.high - all.low;
+  } else {
+    range = array.type == Type::f32 ? sampled_range<float>(array, strides, plan->parameters.fill)
+                                    : sampled_range<double>(array, strides, plan->parameters.fill);
+  }
   result.bound = options.bound;
   result.bound_abs = options.bound.value * (options.bound.kind == BoundKind::rel ? range : 1);
   plan = plan_for_bound(array, options, range > 0 ? result.bound_abs : 0, workers);
