@@ -318,8 +318,9 @@ struct Estimate {
 FIRN_API Result<std::uint64_t> worst_case_size(Type type, const Shape& shape,
                                                const Options& options);
 
-// A reusable compressor: keeps its working memory between calls, so that with one thread and
-// streams that fit, nothing is allocated from the second call on. Not for concurrent use.
+// A reusable compressor: keeps its working memory between calls, so that compress_into with one
+// thread allocates nothing from the second call on, unless the bound is searched for (ratio, psnr).
+// Not for concurrent use.
 class FIRN_API Compressor {
  public:
   Compressor();
