@@ -220,11 +220,11 @@ FIRN_C_API firn_status firn_reader_feed(firn_context* context, firn_reader* read
 /* 1 once type and step are known, which it then writes to *step. */
 FIRN_C_API int32_t firn_reader_step(firn_reader* reader, firn_array* step);
 /* Decodes the next steps into `out`, whose shape is {steps, step...}; *steps becomes how many
- * there were: fewer than asked for when more bytes are needed. */
+ * there were, 0 when more bytes are needed. */
 FIRN_C_API firn_status firn_reader_read(firn_context* context, firn_reader* reader,
                                         const firn_array* out, uint64_t* steps);
-/* After a read that gave fewer steps than asked for: 1 when what was fed ends with a whole part; 0
- * at the end of the input means that the series was cut off. */
+/* After a read that gave no steps: 1 when what was fed ends with a whole part; 0 at the end of the
+ * input means that the series was cut off. */
 FIRN_C_API int32_t firn_reader_at_boundary(firn_reader* reader);
 
 FIRN_C_API const char* firn_status_name(firn_status status);

@@ -70,12 +70,12 @@ class FIRN_API StreamReader {
   Shape step() const;
 
   // Decodes the next steps into `out`, contiguous and of shape {steps, step...}. Returns how many
-  // there were: fewer than asked for when more bytes are needed. A part is decoded once all of it
-  // is there. Where one is damaged, the steps before it come first, then every call fails.
+  // there were, 0 when more bytes are needed: a part is decoded once all of it is there. Where one
+  // is damaged, the steps before it come first, then every call fails.
   Result<std::uint64_t> read(const MutableArrayView& out, const Execution& execution = {});
 
-  // After a read() that gave fewer steps than asked for: what was fed ends with a whole part. False
-  // at the end of the input means that the series was cut off.
+  // After a read() that gave no steps: what was fed ends with a whole part. False at the end of the
+  // input means that the series was cut off.
   bool at_boundary() const;
 
  private:

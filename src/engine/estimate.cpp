@@ -68,17 +68,21 @@ double bytes_around_records(plan::Plan& plan) {
 }
 
 // Maximum less minimum of short runs of values all over the array: extremes lie anywhere, and a few
-// boxes miss them.
+// boxes miss them. Of a large array not more runs but longer ones: each is a page, of a disk
+// perhaps.
 template <class T>
 double sampled_range(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
                      std::optional<double> fill) {
-  constexpr std::uint64_t kRun = 16, kLeastRuns = 4096;
+  constexpr std::uint64_t kLeastRun = 16, kLeastRuns = 4096, kMostRuns = 16384;
   const std::uint64_t count = array.shape.count();
-  const std::uint64_t runs = std::max(std::min(kLeastRuns, count / kRun), count / kShare / kRun);
+  const std::uint64_t runs =
+      std::clamp(count / kShare / kLeastRun, std::min(kLeastRuns, count / kLeastRun), kMostRuns);
+  const std::uint64_t length =
+      std::max(kLeastRun, count / kShare / std::max<std::uint64_t>(runs, 1));
   T low = std::numeric_limits<T>::infinity(), high = -low;
   for (std::uint64_t run = 0; run < std::max<std::uint64_t>(runs, 1); ++run) {
     const std::uint64_t begin = spread(run, count);
-    for (std::uint64_t i = begin; i < std::min(begin + kRun, count); ++i) {
+    for (std::uint64_t i = begin; i < std::min(begin + length, count); ++i) {
       std::int64_t offset = array.strides ? 0 : static_cast<std::int64_t>(i);
       std::uint64_t index = i;
       for (int k = array.shape.rank - 1; array.strides && k >= 0; --k) {
