@@ -1,6 +1,7 @@
 // firn append STREAM INPUT
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <firn/stream.hpp>
 #include <memory>
@@ -60,8 +61,13 @@ struct AppendCommand {
     std::memcpy(out.data(), kept.data(), kept.size());
     std::memcpy(out.data() + kept.size(), ready.data(), ready.size());
     file.commit();
-    fmt::print("{}: {} steps and {} more, {} and {} more\n", stream, before.shape.extents[0],
-               writer.steps(), format_bytes(kept.size()), format_bytes(ready.size()));
+    const std::uint64_t added_bytes = added.view.shape.count() * firn::size_of(added.view.type);
+    tell_missed_ratio(options, added_bytes, ready.size());
+    fmt::print("{}: {} steps and {} more, {} and {} more, ratio {:.2f}\n", stream,
+               before.shape.extents[0], writer.steps(), format_bytes(kept.size()),
+               format_bytes(ready.size()),
+               static_cast<double>(added_bytes) /
+                   static_cast<double>(std::max<std::size_t>(ready.size(), 1)));
   }
 };
 

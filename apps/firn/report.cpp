@@ -94,6 +94,15 @@ std::optional<std::string> ignored_simd_target() {
   return wanted;
 }
 
+void tell_missed_ratio(const firn::Options& options, std::uint64_t original_bytes,
+                       std::uint64_t compressed_bytes) {
+  if (options.bound.kind != firn::BoundKind::ratio || original_bytes == 0) return;
+  const double ratio = static_cast<double>(original_bytes) / static_cast<double>(compressed_bytes);
+  if (ratio >= 0.99 * options.bound.value) return;
+  fmt::print(stderr, "firn: the ratio {:g} could not be met{}: it is {:.2f}\n", options.bound.value,
+             options.max_abs ? " within --max-abs" : "", ratio);
+}
+
 double megabytes_per_second(std::uint64_t bytes, double seconds) {
   return static_cast<double>(bytes) / 1e6 / std::max(seconds, 1e-9);
 }

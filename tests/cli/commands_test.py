@@ -472,6 +472,13 @@ class RatesAndSeries(CliTest):
         self.assert_within(read_array(self.path("back")), list(values) * 3, 1e-3)
         self.succeeds("decompress", "--region", "5:7,:,3", "u.firn", "part.npy")
 
+    def test_append_says_when_the_ratio_is_missed(self):
+        name, _ = self.write_field((6, 20, 30), name="u_6x20x30.f32")
+        self.succeeds("compress", "--ratio", "4", name, "u.firn")
+        run = self.firn("append", "--max-abs", "1e-7", "u.firn", name)
+        self.assertEqual(run.code, 0)
+        self.assertIn("could not be met within --max-abs", run.stderr)
+
     def test_append_of_what_does_not_fit_changes_nothing(self):
         name, _ = self.write_field((6, 20, 30), name="u_6x20x30.f32")
         self.succeeds("compress", "--abs", "1e-3", name, "u.firn")
