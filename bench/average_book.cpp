@@ -17,6 +17,8 @@
 
 namespace {
 
+constexpr const char* kUsage =
+    "firn_bench_average_book [FOLDER, data when not given] [--bits B] [--out BOOK.txt]";
 constexpr int kRangeLog2 = 9;  // the paper's 1,024 symbols
 constexpr double kFirstBound = 1e-4;
 constexpr std::uint64_t kChunkValues = std::uint64_t{1} << 18;
@@ -70,10 +72,11 @@ int main(int argument_count, char** arguments) {
     } else if (std::strcmp(arguments[i], "--out") == 0 && has_value) {
       out = arguments[++i];
     } else {
-      folder = arguments[i];
+      folder = bench::folder_argument(arguments[i], kUsage);
     }
   }
-  const auto fields = bench::load_folder(folder);
+  if (!(target > 0)) bench::exit_with_usage(kUsage, "--bits takes a number above 0");
+  const auto fields = bench::load_folder(folder, kUsage);
   std::vector<bench::Histogram> histograms;
   std::vector<double> family_bits;
   std::vector<std::string> notes;
@@ -98,10 +101,6 @@ int main(int argument_count, char** arguments) {
     std::snprintf(note, sizeof note, "%6.2f %10.2e %6.2f %10.2e", first_bits, first_bound, once,
                   bound);
     notes.emplace_back(note);
-  }
-  if (fields.empty()) {
-    std::fprintf(stderr, "no fields in %s\n", folder.c_str());
-    return 1;
   }
   std::printf("Books for %zu fields brought to %.2f bits a value from rel %.0e\n", fields.size(),
               target, kFirstBound);
@@ -136,6 +135,9 @@ int main(int argument_count, char** arguments) {
     for (int r = -(1 << kRangeLog2); r < 1 << kRangeLog2; ++r) {
       std::fprintf(file, "%d %d\n", r, lengths[static_cast<std::size_t>(r + (1 << kRangeLog2))]);
     }
-    std::fclose(file);
+    if (std::fclose(file) != 0) {
+      std::perror(out.c_str());
+      return 1;
+    }
   }
 }

@@ -26,6 +26,8 @@ namespace {
 using bench::Field;
 using bench::Histogram;
 
+constexpr const char* kUsage =
+    "firn_bench_books [FOLDER, data when not given] [--rel 1e-2 1e-3 1e-4]";
 constexpr std::uint64_t kDefaultChunk = std::uint64_t{1} << 18;
 
 std::size_t compressed_bytes(const Field& field, double rel, std::uint64_t chunk_values,
@@ -251,15 +253,11 @@ int main(int argument_count, char** arguments) {
         bounds.push_back(std::atof(arguments[++i]));
       }
     } else {
-      folder = arguments[i];
+      folder = bench::folder_argument(arguments[i], kUsage);
     }
   }
   if (bounds.empty()) bounds = {1e-2, 1e-3, 1e-4};
-  const auto fields = bench::load_folder(folder);
-  if (fields.empty()) {
-    std::fprintf(stderr, "no fields in %s\n", folder.c_str());
-    return 1;
-  }
+  const auto fields = bench::load_folder(folder, kUsage);
   compare_policies(fields, bounds);
   compare_contexts(fields, bounds);
   compare_global(fields, bounds);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "encode/code_lengths.hpp"
+#include "usage.hpp"
 
 namespace {
 
@@ -61,7 +62,8 @@ Outcome run(const std::vector<std::uint32_t>& counts, int max_bits, Construction
 
 }  // namespace
 
-int main() {
+int main(int argument_count, char** arguments) {
+  bench::refuse_arguments(argument_count, arguments, "firn_bench_construction");
   std::printf(
       "64 Mi residuals; limit: 15 bits, or 2 more than the symbols need. Loss against Huffman "
       "without a limit.\n");

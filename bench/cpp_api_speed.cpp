@@ -1,4 +1,5 @@
-// The C++ side of compare_speed.py: reads commands, answers with the processor seconds of one call.
+// The C++ side of python_overhead.py: reads commands, answers with the processor seconds of one
+// call.
 //
 //     cpp_api_speed FILE COUNT PRESET REL
 //
@@ -12,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "usage.hpp"
+
 namespace {
 
 double processor_seconds() {
@@ -23,11 +26,15 @@ double processor_seconds() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 1;
+  constexpr const char* kUsage = "cpp_api_speed FILE COUNT PRESET REL";
+  if (argc > 1) bench::folder_argument(argv[1], kUsage);
+  if (argc != 5) bench::exit_with_usage(kUsage, "four arguments are needed");
   const std::uint64_t count = std::strtoull(argv[2], nullptr, 10);
   std::vector<float> values(count);
   std::FILE* file = std::fopen(argv[1], "rb");
-  if (file == nullptr || std::fread(values.data(), sizeof(float), count, file) != count) return 1;
+  if (file == nullptr || std::fread(values.data(), sizeof(float), count, file) != count) {
+    bench::exit_with_usage(kUsage, std::string(argv[1]) + " does not have so many floats");
+  }
   std::fclose(file);
 
   firn::Options options;

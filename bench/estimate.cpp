@@ -43,6 +43,9 @@ void add(const bench::Field& field, firn::Preset preset, double rel, Errors* err
               100 * (estimate->ratio / ratio - 1), estimate->psnr_db, truth->psnr_db);
 }
 
+constexpr const char* kUsage = "firn_bench_estimate FOLDER [--tile MB]";
+constexpr std::size_t kLeastBytes = 1000000;
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -53,15 +56,10 @@ int main(int count, char** arguments) {
     if (argument == "--tile" && i + 1 < count) {
       tile_bytes = static_cast<std::size_t>(std::atof(arguments[++i]) * 1e6);
     } else {
-      folder = argument;
+      folder = bench::folder_argument(argument, kUsage);
     }
   }
-  auto fields = bench::load_folder(folder);
-  std::erase_if(fields, [](const bench::Field& field) { return field.bytes.size() < 1000000; });
-  if (fields.empty()) {
-    std::fprintf(stderr, "usage: %s FOLDER [--tile MB]\n", arguments[0]);
-    return 1;
-  }
+  auto fields = bench::load_folder(folder, kUsage, kLeastBytes);
   for (bench::Field& field : fields) {
     if (tile_bytes != 0) bench::tile(&field, tile_bytes);
   }

@@ -10,6 +10,7 @@
 #include <firn/firn.hpp>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "pipelines/quantized_chunk.hpp"
 #include "plan/plan.hpp"
 #include "predict/contexts.hpp"
+#include "usage.hpp"
 
 namespace bench {
 
@@ -30,10 +32,14 @@ struct Field {
   firn::ArrayView view() const { return {bytes.data(), type, shape, {}}; }
 };
 
+// Of rank 0 when the text is not like 25x125x125.
 inline firn::Shape shape_of(const std::string& dims) {
   firn::Shape shape;
   std::istringstream in(dims);
-  for (std::string part; std::getline(in, part, 'x') && shape.rank < firn::kMaxRank;) {
+  for (std::string part; std::getline(in, part, 'x');) {
+    const bool number = !part.empty() && part.size() < 19 &&
+                        part.find_first_not_of("0123456789") == std::string::npos;
+    if (!number || shape.rank == firn::kMaxRank) return {};
     shape.extents[static_cast<std::size_t>(shape.rank++)] = std::stoull(part);
   }
   return shape;
@@ -47,7 +53,10 @@ inline bool load(const std::filesystem::path& path, const std::string& type,
   field.shape = shape_of(dims);
   std::ifstream in(path, std::ios::binary);
   field.bytes.assign(std::istreambuf_iterator<char>(in), {});
-  if (field.bytes.size() != field.shape.count() * firn::size_of(field.type)) return false;
+  if (field.bytes.empty() ||
+      field.bytes.size() != field.shape.count() * firn::size_of(field.type)) {
+    return false;
+  }
   // A field named after its fill value has it as its largest.
   if (field.name.find("fill") != std::string::npos && field.type == firn::Type::f32) {
     const auto* values = reinterpret_cast<const float*>(field.bytes.data());
@@ -57,9 +66,23 @@ inline bool load(const std::filesystem::path& path, const std::string& type,
   return true;
 }
 
-// Those of a MANIFEST.tsv (columns file, dtype, dims), or else files named like u_25x125x125.f32.
-inline std::vector<Field> load_folder(const std::filesystem::path& folder) {
+// Those of a MANIFEST.tsv (columns file, dtype, dims), or else files named like u_25x125x125.f32,
+// of so many bytes at least. Without any, the program ends.
+inline std::vector<Field> load_folder(const std::filesystem::path& folder, const char* usage,
+                                      std::size_t least_bytes = 0) {
+  std::error_code failed;
+  if (folder.empty()) exit_with_usage(usage, "a folder with fields is needed");
+  if (!std::filesystem::is_directory(folder, failed)) {
+    exit_with_usage(usage, "there is no folder " + folder.string());
+  }
   std::vector<Field> fields;
+  const auto checked = [&] {
+    std::erase_if(fields, [&](const Field& field) { return field.bytes.size() < least_bytes; });
+    if (!fields.empty()) return std::move(fields);
+    exit_with_usage(usage, folder.string() + " has no fields of " + std::to_string(least_bytes) +
+                               " bytes or more: neither a MANIFEST.tsv with columns file, dtype "
+                               "and dims, nor files named like u_25x125x125.f32");
+  };
   std::ifstream manifest(folder / "MANIFEST.tsv");
   const auto cells_of = [](const std::string& line) {
     std::vector<std::string> cells;
@@ -80,10 +103,10 @@ inline std::vector<Field> load_folder(const std::filesystem::path& folder) {
         std::fprintf(stderr, "%s: not as MANIFEST.tsv says\n", cells[file].c_str());
       }
     }
-    return fields;
+    return checked();
   }
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
     if (entry.path().extension() == ".f32" || entry.path().extension() == ".f64") {
       paths.push_back(entry.path());
     }
@@ -91,9 +114,12 @@ inline std::vector<Field> load_folder(const std::filesystem::path& folder) {
   std::sort(paths.begin(), paths.end());
   for (const auto& path : paths) {
     const std::string stem = path.stem().string();
-    load(path, path.extension().string().substr(1), stem.substr(stem.rfind('_') + 1), &fields);
+    if (!load(path, path.extension().string().substr(1), stem.substr(stem.rfind('_') + 1),
+              &fields)) {
+      std::fprintf(stderr, "%s: not as its name says\n", path.filename().c_str());
+    }
   }
-  return fields;
+  return checked();
 }
 
 // Residuals of the points of one chunk that are not exact, in order, and how `contexts` would look

@@ -13,6 +13,8 @@
 #include <zfp.h>
 #endif
 
+#include "usage.hpp"
+
 namespace {
 
 // Nanoseconds of one call: the best of batches that are long enough for the clock and short enough
@@ -86,7 +88,8 @@ Timing time_zfp(const std::vector<float>& message, double bound) {
 
 }  // namespace
 
-int main() {
+int main(int argument_count, char** arguments) {
+  bench::refuse_arguments(argument_count, arguments, "firn_bench_latency");
   std::printf("%-8s %-10s %8s %7s %14s %14s   %s\n", "message", "", "bytes", "of raw",
               "compress ns", "decompress ns", "of zfp's time");
   for (const std::size_t kib : {1, 4, 16, 64}) {

@@ -73,6 +73,10 @@ Outcome measure(const bench::Field& field, firn::Preset preset, double ratio, in
   return outcome;
 }
 
+constexpr const char* kUsage =
+    "firn_bench_ratio_search FOLDER [--ratio R] [--tile MB] [--repeat N] [--preset NAME]";
+constexpr std::size_t kLeastBytes = 1000000;
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -92,18 +96,16 @@ int main(int count, char** arguments) {
     } else if (argument == "--preset") {
       only = value;
     } else {
-      folder = argument;
+      folder = bench::folder_argument(argument, kUsage);
       continue;
     }
     ++i;
   }
-  auto fields = bench::load_folder(folder);
-  std::erase_if(fields, [](const bench::Field& field) { return field.bytes.size() < 1000000; });
-  if (fields.empty()) {
-    std::fprintf(stderr, "usage: %s FOLDER [--ratio R] [--tile MB] [--repeat N] [--preset NAME]\n",
-                 arguments[0]);
-    return 1;
+  if (!(ratio > 1)) bench::exit_with_usage(kUsage, "--ratio takes a number above 1");
+  if (!only.empty() && !firn::parse_preset(only)) {
+    bench::exit_with_usage(kUsage, firn::parse_preset(only).error().message);
   }
+  auto fields = bench::load_folder(folder, kUsage, kLeastBytes);
   if (tile_bytes != 0) {
     for (bench::Field& field : fields) bench::tile(&field, tile_bytes);
   }

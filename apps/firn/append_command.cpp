@@ -1,6 +1,7 @@
 // firn append STREAM INPUT
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <firn/stream.hpp>
 #include <memory>
@@ -17,6 +18,20 @@
 namespace firn_cli {
 namespace {
 
+// The library refuses these too, but does not know the names.
+void check_fit(const std::string& stream, const firn::Info& info, const Field& added) {
+  firn::Shape wanted = info.shape;
+  if (added.view.shape.rank == wanted.rank) wanted.extents[0] = added.view.shape.extents[0];
+  if (added.view.type == info.type && added.view.shape == wanted) return;
+  std::string steps = to_text(info.shape);
+  steps.replace(0, steps.find('x'), "N");
+  fail(ExitCode::usage,
+       "{} is {} of {}, but {} holds {} of {}: what is added must be {} of {} (dims are slowest "
+       "first)",
+       added.name, to_text(added.view.shape), firn::name_of(added.view.type), stream,
+       to_text(info.shape), firn::name_of(info.type), steps, firn::name_of(info.type));
+}
+
 struct AppendCommand {
   FieldOptions field;
   CompressionOptions compression;
@@ -31,6 +46,7 @@ struct AppendCommand {
     const InputBytes existing = InputBytes::open(stream);
     const firn::Info before = value_or_fail(firn::inspect(existing.bytes()), stream);
     const Field added = open_field(input, field.request());
+    check_fit(stream, before, added);
     firn::Options options = compression.options(before.bound, added.view.type);
     if (!options.fill) options.fill = before.fill;
     auto writer = value_or_fail(
@@ -45,8 +61,13 @@ struct AppendCommand {
     std::memcpy(out.data(), kept.data(), kept.size());
     std::memcpy(out.data() + kept.size(), ready.data(), ready.size());
     file.commit();
-    fmt::print("{}: {} steps and {} more, {} and {} more\n", stream, before.shape.extents[0],
-               writer.steps(), format_bytes(kept.size()), format_bytes(ready.size()));
+    const std::uint64_t added_bytes = added.view.shape.count() * firn::size_of(added.view.type);
+    tell_missed_ratio(options, added_bytes, ready.size());
+    fmt::print("{}: {} steps and {} more, {} and {} more, ratio {:.2f}\n", stream,
+               before.shape.extents[0], writer.steps(), format_bytes(kept.size()),
+               format_bytes(ready.size()),
+               static_cast<double>(added_bytes) /
+                   static_cast<double>(std::max<std::size_t>(ready.size(), 1)));
   }
 };
 

@@ -1,5 +1,6 @@
 // firn bench INPUT...: ratio, speed and error in memory, beside memcpy and zfp in the same run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -95,6 +96,8 @@ double worst_error_over_bound(const std::vector<Measurement>& measurements, Choo
   return worst;
 }
 
+const firn::Bound kWithoutBound = firn::Bound::rel(1e-3);
+
 struct BenchCommand {
   FieldOptions field;
   CompressionOptions compression;
@@ -105,16 +108,21 @@ struct BenchCommand {
   std::vector<std::string> inputs;
 
   void run() const {
-    const firn::Options options = compression.options(firn::Bound::rel(1e-3));
+    compression.options(kWithoutBound);  // mistakes in them come before a missing file
+    if (const auto ignored = ignored_simd_target()) {
+      fail(ExitCode::usage, "FIRN_SIMD={}: this machine has {}", *ignored,
+           fmt::join(firn::simd_targets(), ", "));
+    }
     std::vector<Measurement> measurements;
     {
       ProgressBar bar("measuring");
       const auto progress = bar.callback();
       for (const std::string& path : inputs) {
         if (progress) progress(measurements.size(), inputs.size());
-        measurements.push_back(measure(path, options));
+        measurements.push_back(measure(path));
       }
     }
+    const firn::Options options = compression.options(kWithoutBound, measurements[0].type);
     if (json) {
       print_as_json(measurements, options);
     } else {
@@ -123,8 +131,9 @@ struct BenchCommand {
   }
 
  private:
-  Measurement measure(const std::string& path, const firn::Options& options) const {
+  Measurement measure(const std::string& path) const {
     const Field source = open_field(path, field.request());
+    const firn::Options options = compression.options(kWithoutBound, source.view.type);
     if (source.view.shape.count() == 0) {
       fail(ExitCode::usage, "{} has no values: there is nothing to measure", source.name);
     }

@@ -45,16 +45,7 @@ struct CompressCommand {
     file.write(stream);
     file.commit();
 
-    // A ratio that cannot be met is not an error: the stream is sound, and says how exact it is.
-    if (info.bound.kind == firn::BoundKind::ratio) {
-      const double got = static_cast<double>(info.original_bytes) /
-                         static_cast<double>(info.compressed_bytes) / info.bound.value;
-      if (got < 0.99) {
-        fmt::print(stderr, "firn: the ratio {:g} could not be met{}: it is {:.2f}\n",
-                   info.bound.value, options.max_abs ? " within --max-abs" : "",
-                   got * info.bound.value);
-      }
-    }
+    tell_missed_ratio(options, info.original_bytes, info.compressed_bytes);
 
     Report report;
     report.original_bytes = info.original_bytes;

@@ -25,13 +25,11 @@ struct EstimateCommand {
   std::string input;
 
   void run() const {
+    firn::Options options = compression.options(firn::Bound{});
     // One bound when it is given, otherwise a ladder of them.
-    std::vector<firn::Bound> bounds;
-    const firn::Bound none = firn::Bound::lossless();
-    firn::Options options = compression.options(none);
-    if (options.bound.kind != firn::BoundKind::lossless) {
-      bounds.push_back(options.bound);
-    } else {
+    std::vector<firn::Bound> bounds{options.bound};
+    if (!compression.has_bound()) {
+      bounds.clear();
       for (const double rel : {1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6}) {
         bounds.push_back(firn::Bound::rel(rel));
       }

@@ -66,6 +66,7 @@ struct InfoCommand {
     object["chunk_dims"] = std::vector<std::uint64_t>(info.chunk.extents.begin(),
                                                       info.chunk.extents.begin() + info.chunk.rank);
     object["chunk_count"] = info.chunk_count;
+    object["part_count"] = info.part_count;
     object["complete"] = info.complete;
     object["simd_target"] = firn::simd_target();
     if (chunks) {
@@ -78,6 +79,7 @@ struct InfoCommand {
              {"dims", std::vector<std::uint64_t>(chunk.shape.extents.begin(),
                                                  chunk.shape.extents.begin() + chunk.shape.rank)},
              {"pipeline", firn::name_of(chunk.pipeline)},
+             {"bound_abs", chunk.bound_abs},
              {"max_abs_error", chunk.max_abs_error},
              {"max_pwrel_error", chunk.max_pwrel_error},
              {"detail", chunk.detail}});
@@ -96,8 +98,11 @@ struct InfoCommand {
     fmt::print("{}: Firn stream, format version {}\n", name, info.format_version);
     fmt::print("type        {}\n", firn::name_of(info.type));
     fmt::print("dims        {} (slowest first)\n", to_text(info.shape));
-    fmt::print("chunks      {} of {}\n", info.chunk_count, to_text(info.chunk));
-    fmt::print("bound       {}\n", describe_bound(info));
+    const bool series = info.part_count > 1;
+    fmt::print("chunks      {} of {}{}\n", info.chunk_count, to_text(info.chunk),
+               series ? fmt::format(", in {} parts", info.part_count) : "");
+    fmt::print("bound       {}{}\n", describe_bound(info),
+               series ? ", the largest of its parts" : "");
     if (enforced_bound(info) > 0) {
       fmt::print("max error   {} ({} of the bound)\n", format_number(achieved_error(info)),
                  over_bound(achieved_error(info), enforced_bound(info)));
@@ -107,22 +112,26 @@ struct InfoCommand {
     fmt::print("compressed  {} bytes, ratio {:.2f}\n", info.compressed_bytes, ratio);
     fmt::print("simd        {} here (this machine has {})\n", firn::simd_target(),
                fmt::join(firn::simd_targets(), ", "));
+    if (const auto ignored = ignored_simd_target()) {
+      fmt::print("            FIRN_SIMD={} is none of these, and without effect\n", *ignored);
+    }
     if (!chunks) return;
 
     Table table({"chunk", "origin", "dims", "pipeline", "detail", "offset", "bytes", "ratio",
-                 "error/bound"},
+                 "bound", "error/bound"},
                 5);
     for (std::size_t i = 0; i < list.size(); ++i) {
       const firn::ChunkInfo& chunk = list[i];
       const double chunk_ratio = static_cast<double>(chunk.shape.count()) *
                                  static_cast<double>(firn::size_of(info.type)) /
                                  static_cast<double>(chunk.size_bytes);
-      table.add_row(
-          {std::to_string(i), fmt::format("{}", fmt::join(origin_of(chunk), ",")),
-           to_text(chunk.shape), firn::name_of(chunk.pipeline), chunk.detail,
-           std::to_string(chunk.offset), std::to_string(chunk.size_bytes),
-           fmt::format("{:.2f}", chunk_ratio),
-           over_bound(std::max(chunk.max_abs_error, chunk.max_pwrel_error), enforced_bound(info))});
+      const double bound =
+          info.bound.kind == firn::BoundKind::pwrel ? info.bound_pwrel : chunk.bound_abs;
+      table.add_row({std::to_string(i), fmt::format("{}", fmt::join(origin_of(chunk), ",")),
+                     to_text(chunk.shape), firn::name_of(chunk.pipeline), chunk.detail,
+                     std::to_string(chunk.offset), std::to_string(chunk.size_bytes),
+                     fmt::format("{:.2f}", chunk_ratio), format_number(bound),
+                     over_bound(std::max(chunk.max_abs_error, chunk.max_pwrel_error), bound)});
     }
     fmt::print("\n{}", table.to_text());
   }

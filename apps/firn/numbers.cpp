@@ -30,10 +30,10 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
   return parse_whole<std::uint64_t>(text);
 }
 
-double parse_positive(std::string_view option, std::string_view text) {
+double parse_positive(std::string_view option, std::string_view text, std::string_view example) {
   const std::optional<double> value = parse_number(text);
   if (!value || !std::isfinite(*value) || *value < 0) {
-    fail(ExitCode::usage, "{} takes a positive number such as 1e-3, not '{}'", option, text);
+    fail(ExitCode::usage, "{} takes a positive number such as {}, not '{}'", option, example, text);
   }
   if (*value == 0) {
     fail(ExitCode::usage, "{} must be more than 0; to keep every bit use --lossless", option);

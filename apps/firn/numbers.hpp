@@ -13,7 +13,8 @@ std::optional<double> parse_number(std::string_view text);
 std::optional<std::uint64_t> parse_count(std::string_view text);
 
 // A positive finite number, or a usage Failure that names the option.
-double parse_positive(std::string_view option, std::string_view text);
+double parse_positive(std::string_view option, std::string_view text,
+                      std::string_view example = "1e-3");
 
 // Decimal units, three significant digits: "2.00 MB".
 std::string format_bytes(std::uint64_t bytes);

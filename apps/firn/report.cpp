@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 #include "numbers.hpp"
@@ -83,6 +84,23 @@ double Report::error_over_bound() const {
   const double error = bound_pwrel ? max_pwrel_error.value_or(0) : max_abs_error.value_or(0);
   if (bound > 0) return error / bound;
   return error > 0 ? std::numeric_limits<double>::infinity() : 0;
+}
+
+std::optional<std::string> ignored_simd_target() {
+  const char* const wanted = std::getenv("FIRN_SIMD");
+  if (wanted == nullptr || *wanted == 0) return std::nullopt;
+  const std::vector<std::string> targets = firn::simd_targets();
+  if (std::find(targets.begin(), targets.end(), wanted) != targets.end()) return std::nullopt;
+  return wanted;
+}
+
+void tell_missed_ratio(const firn::Options& options, std::uint64_t original_bytes,
+                       std::uint64_t compressed_bytes) {
+  if (options.bound.kind != firn::BoundKind::ratio || original_bytes == 0) return;
+  const double ratio = static_cast<double>(original_bytes) / static_cast<double>(compressed_bytes);
+  if (ratio >= 0.99 * options.bound.value) return;
+  fmt::print(stderr, "firn: the ratio {:g} could not be met{}: it is {:.2f}\n", options.bound.value,
+             options.max_abs ? " within --max-abs" : "", ratio);
 }
 
 double megabytes_per_second(std::uint64_t bytes, double seconds) {

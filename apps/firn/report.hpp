@@ -42,6 +42,13 @@ double enforced_bound(const firn::Info& info);
 double achieved_error(const firn::Info& info);
 std::string describe_bound(const firn::Info& info);  // "1.253e-04 (rel 0.001)"
 
+// The value of FIRN_SIMD when it is no target of this machine and so has no effect.
+std::optional<std::string> ignored_simd_target();
+
+// A ratio that cannot be met is not an error: the stream is sound, and says how exact it is.
+void tell_missed_ratio(const firn::Options& options, std::uint64_t original_bytes,
+                       std::uint64_t compressed_bytes);
+
 double megabytes_per_second(std::uint64_t bytes, double seconds);
 
 }  // namespace firn_cli

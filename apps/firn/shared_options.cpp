@@ -81,20 +81,30 @@ void CompressionOptions::add_to(CLI::App& command) {
       ->type_name("V");
 }
 
+int CompressionOptions::bounds_given() const {
+  return !abs_.empty() + !rel_.empty() + !pwrel_.empty() + !psnr_.empty() + !ratio_.empty() +
+         !bits_.empty() + (lossless_ ? 1 : 0);
+}
+
 firn::Bound CompressionOptions::bound(std::optional<firn::Bound> fallback, firn::Type type) const {
   constexpr std::string_view kChoice =
       "--abs E, --rel E (of the value range), --pwrel E (of each value), --psnr DB, --ratio R, "
       "--bits B, --lossless";
-  const int given = !abs_.empty() + !rel_.empty() + !pwrel_.empty() + !psnr_.empty() +
-                    !ratio_.empty() + !bits_.empty() + (lossless_ ? 1 : 0);
-  if (given > 1) fail(ExitCode::usage, "give only one of {}", kChoice);
+  if (bounds_given() > 1) fail(ExitCode::usage, "give only one of {}", kChoice);
   if (!abs_.empty()) return firn::Bound::abs(parse_positive("--abs", abs_));
   if (!rel_.empty()) return firn::Bound::rel(parse_positive("--rel", rel_));
   if (!pwrel_.empty()) return firn::Bound::pwrel(parse_positive("--pwrel", pwrel_));
-  if (!psnr_.empty()) return firn::Bound::psnr(parse_positive("--psnr", psnr_));
-  if (!ratio_.empty()) return firn::Bound::ratio(parse_positive("--ratio", ratio_));
+  if (!psnr_.empty()) return firn::Bound::psnr(parse_positive("--psnr", psnr_, "60"));
+  if (!ratio_.empty()) {
+    const double ratio = parse_positive("--ratio", ratio_, "10");
+    if (!(ratio > 1) || ratio > 1e9) {
+      fail(ExitCode::usage, "--ratio takes a number above 1 and up to 1e9, such as 10, not '{}'",
+           ratio_);
+    }
+    return firn::Bound::ratio(ratio);
+  }
   if (!bits_.empty()) {
-    const double bits = parse_positive("--bits", bits_);
+    const double bits = parse_positive("--bits", bits_, "4");
     const double all = 8 * static_cast<double>(firn::size_of(type));
     if (bits >= all) {
       fail(ExitCode::usage, "--bits {}: values of {} have {} bits, and fewer are asked for", bits_,

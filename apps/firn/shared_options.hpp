@@ -28,11 +28,13 @@ class CompressionOptions {
  public:
   void add_to(CLI::App& command);
   // Without a bound option: `fallback`, or a usage Failure when there is none. --bits depends on
-  // the values' type.
+  // the values' type; while that is not known, the bound is right only about mistakes.
   firn::Options options(std::optional<firn::Bound> fallback = {},
-                        firn::Type type = firn::Type::f32) const;
+                        firn::Type type = firn::Type::f64) const;
+  bool has_bound() const { return bounds_given() > 0; }
 
  private:
+  int bounds_given() const;
   firn::Bound bound(std::optional<firn::Bound> fallback, firn::Type type) const;
 
   std::string abs_;

@@ -123,10 +123,20 @@ typedef struct firn_comparison {
   double max_pwrel_error; /* |error| / |original|; infinite where a zero is lost */
 } firn_comparison;
 
+/* What a bound would give, judged by a sample of the array. */
+typedef struct firn_estimation {
+  size_t struct_size;
+  double bound_abs; /* FIRN_REL is taken of the sample's value range */
+  double ratio;
+  double psnr_db; /* infinite when there is no error */
+  uint64_t sampled_values;
+} firn_estimation;
+
 FIRN_C_API void firn_array_init(firn_array* array);
 FIRN_C_API void firn_options_init(firn_options* options);
 FIRN_C_API void firn_info_init(firn_info* info);
 FIRN_C_API void firn_comparison_init(firn_comparison* comparison);
+FIRN_C_API void firn_estimation_init(firn_estimation* estimation);
 
 /* NULL when memory is short. */
 FIRN_C_API firn_context* firn_context_new(void);
@@ -148,6 +158,11 @@ FIRN_C_API firn_status firn_compress_into(firn_context* context, const firn_arra
 FIRN_C_API firn_status firn_compress(firn_context* context, const firn_array* array,
                                      const firn_options* options, void** out, size_t* size);
 FIRN_C_API void firn_free(void* bytes);
+
+/* Reads some 1 % of the array (512 Ki values at least) and tells what to expect of the bound,
+ * FIRN_ABS or FIRN_REL. */
+FIRN_C_API firn_status firn_estimate(firn_context* context, const firn_array* array,
+                                     const firn_options* options, firn_estimation* estimation);
 
 FIRN_C_API firn_status firn_inspect(firn_context* context, const void* stream, size_t size,
                                     firn_info* info);
@@ -205,9 +220,12 @@ FIRN_C_API firn_status firn_reader_feed(firn_context* context, firn_reader* read
 /* 1 once type and step are known, which it then writes to *step. */
 FIRN_C_API int32_t firn_reader_step(firn_reader* reader, firn_array* step);
 /* Decodes the next steps into `out`, whose shape is {steps, step...}; *steps becomes how many
- * there were: fewer than asked for when more bytes are needed. */
+ * there were, 0 when more bytes are needed. */
 FIRN_C_API firn_status firn_reader_read(firn_context* context, firn_reader* reader,
                                         const firn_array* out, uint64_t* steps);
+/* After a read that gave no steps: 1 when what was fed ends with a whole part; 0 at the end of the
+ * input means that the series was cut off. */
+FIRN_C_API int32_t firn_reader_at_boundary(firn_reader* reader);
 
 FIRN_C_API const char* firn_status_name(firn_status status);
 FIRN_C_API const char* firn_version(void);

@@ -246,7 +246,7 @@ struct Info {
   Type type = Type::f32;
   Shape shape;
   Shape chunk;
-  Bound bound;               // as asked for
+  Bound bound;  // as asked for; abs with the largest, where parts of a series differ in that
   double bound_abs = 0;      // as enforced; 0 when lossless and for pwrel
   double max_abs_error = 0;  // achieved, over all chunks, rounded up by at most 2^-16 of the bound
   // The same for pwrel, relative to each value; 0 for other kinds.
@@ -318,8 +318,9 @@ struct Estimate {
 FIRN_API Result<std::uint64_t> worst_case_size(Type type, const Shape& shape,
                                                const Options& options);
 
-// A reusable compressor: keeps its working memory between calls, so that with one thread and
-// streams that fit, nothing is allocated from the second call on. Not for concurrent use.
+// A reusable compressor: keeps its working memory between calls, so that compress_into with one
+// thread allocates nothing from the second call on, unless the bound is searched for (ratio, psnr).
+// Not for concurrent use.
 class FIRN_API Compressor {
  public:
   Compressor();

@@ -16,11 +16,14 @@ class FIRN_API StreamWriter {
  public:
   // `step` is the shape of one step: {ny, nx} for planes of a[t][y][x], rank 0 for single values
   // of a[t]. A chunk shape in the options has the array's rank. The bound `rel` is relative to
-  // each part's own range; `ratio` is held on the average over all parts.
+  // each part's own range, and `psnr` holds in each part. Under `ratio` the bound of each part
+  // follows the bytes that those before it took, so that bytes leave at a steady rate: what quiet
+  // parts save is not kept for later, what others took too much is saved again.
   static Result<StreamWriter> create(Type type, const Shape& step, const Options& options,
                                      const Execution& execution = {});
   // Continues the series in `existing`: its type and step, and its parts in the directory. What
-  // the writer gives out belongs at append_offset(), over the directory that may stand there.
+  // the writer gives out belongs at append_offset(), over the directory that may stand there. A
+  // bound pwrel continues only pwrel or lossless parts, and others only others.
   static Result<StreamWriter> append_to(std::span<const std::uint8_t> existing,
                                         const Options& options, const Execution& execution = {});
 
@@ -28,7 +31,8 @@ class FIRN_API StreamWriter {
   StreamWriter(StreamWriter&&) noexcept;
   StreamWriter& operator=(StreamWriter&&) noexcept;
 
-  // One step (the step's shape), or several (one axis more). May compress.
+  // One step (the step's shape), or several (one axis more). May compress; the values are not
+  // needed any more when it returns.
   Status push(const ArrayView& values);
   // Makes a part of what has been pushed, so that a reader gets all of it.
   Status flush();
@@ -65,11 +69,13 @@ class FIRN_API StreamReader {
   Type type() const;
   Shape step() const;
 
-  // Decodes the next steps into `out`, whose shape is {steps, step...}. Returns how many there
-  // were: fewer than asked for when more bytes are needed.
+  // Decodes the next steps into `out`, contiguous and of shape {steps, step...}. Returns how many
+  // there were, 0 when more bytes are needed: a part is decoded once all of it is there. Where one
+  // is damaged, the steps before it come first, then every call fails.
   Result<std::uint64_t> read(const MutableArrayView& out, const Execution& execution = {});
 
-  // True between parts: nothing of a part is left that still waits for bytes.
+  // After a read() that gave no steps: what was fed ends with a whole part. False at the end of the
+  // input means that the series was cut off.
   bool at_boundary() const;
 
  private:

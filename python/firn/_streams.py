@@ -193,8 +193,9 @@ class StreamReader:
         steps = np.empty((count, *self._step_shape), self._dtype)
         done = 0
         while done < count:
-            done += self._reader.read(steps[done:], self._threads)
-            if done < count and not self._feed():
+            now = self._reader.read(steps[done:], self._threads)
+            done += now
+            if now == 0 and not self._feed():
                 if not self._reader.at_boundary():
                     raise Truncated("the stream ends before all of its chunks have arrived")
                 break

@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 
+#include "engine/compress.hpp"
 #include "pipelines/workers.hpp"
 
 namespace firn {
@@ -49,5 +50,10 @@ inline pipelines::Workers& workers_for(std::unique_ptr<pipelines::Workers>& work
   }
   return *workers;
 }
+
+// Compresses under any kind of bound, those that are searched for among them.
+Status compress_array(const ArrayView& array, const Options& options, const Execution& execution,
+                      pipelines::Workers& workers, engine::CompressScratch& scratch,
+                      engine::Output& output);
 
 }  // namespace firn

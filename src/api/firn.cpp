@@ -142,6 +142,21 @@ Result<std::uint64_t> worst_case_size(Type type, const Shape& shape, const Optio
   return engine::worst_case_size(*plan);
 }
 
+Status compress_array(const ArrayView& array, const Options& options, const Execution& execution,
+                      pipelines::Workers& workers, engine::CompressScratch& scratch,
+                      engine::Output& output) {
+  if (options.bound.kind == BoundKind::ratio) {
+    return engine::compress_to_ratio(array, options, execution, workers, scratch, output);
+  }
+  if (options.bound.kind == BoundKind::psnr && options.preset != Preset::fast &&
+      options.pipeline == Pipeline::automatic) {
+    return engine::compress_to_psnr(array, options, execution, workers, scratch, output);
+  }
+  auto plan = plan::make_plan(array, options, workers);
+  if (!plan) return plan.error();
+  return engine::compress(array, *plan, execution, workers, scratch, output);
+}
+
 struct Compressor::State {
   std::unique_ptr<pipelines::Workers> workers;
   engine::CompressScratch scratch;
@@ -150,16 +165,7 @@ struct Compressor::State {
              engine::Output& output) {
     if (const Status status = check_threads(execution); !status) return status;
     pipelines::Workers& crew = workers_for(workers, execution.threads);
-    if (options.bound.kind == BoundKind::ratio) {
-      return engine::compress_to_ratio(array, options, execution, crew, scratch, output);
-    }
-    if (options.bound.kind == BoundKind::psnr && options.preset != Preset::fast &&
-        options.pipeline == Pipeline::automatic) {
-      return engine::compress_to_psnr(array, options, execution, crew, scratch, output);
-    }
-    auto plan = plan::make_plan(array, options, crew);
-    if (!plan) return plan.error();
-    return engine::compress(array, *plan, execution, crew, scratch, output);
+    return compress_array(array, options, execution, crew, scratch, output);
   }
 };
 
@@ -378,11 +384,14 @@ Result<Info> inspect(std::span<const std::uint8_t> bytes) {
     info.original_bytes = header.shape.count() * size_of(header.type);
     info.compressed_bytes = bytes.size();
     info.complete = reader.whole();
-    const bool pointwise = header.bound.kind == BoundKind::pwrel;
-    double& bound = pointwise ? info.bound_pwrel : info.bound_abs;
-    double& error = pointwise ? info.max_pwrel_error : info.max_abs_error;
+    bool alike = true;  // all parts were asked for the same
     const Status status = reader.for_each_part([&](const engine::OpenStream& part, std::uint64_t,
                                                    std::uint64_t) -> Status {
+      const bool pointwise = part.header.bound.kind == BoundKind::pwrel;
+      double& bound = pointwise ? info.bound_pwrel : info.bound_abs;
+      double& error = pointwise ? info.max_pwrel_error : info.max_abs_error;
+      alike = alike && part.header.bound.kind == info.bound.kind &&
+              part.header.bound.value == info.bound.value;
       bound = std::max(bound, part.header.bound_abs);
       info.chunk_count += part.grid.count();
       if (part.records.entries.size() != part.grid.count()) {
@@ -396,6 +405,11 @@ Result<Info> inspect(std::span<const std::uint8_t> bytes) {
       return std::monostate{};
     });
     if (!status) return status.error();
+    if (!alike) {
+      info.bound = info.bound_abs > 0     ? Bound::abs(info.bound_abs)
+                   : info.bound_pwrel > 0 ? Bound::pwrel(info.bound_pwrel)
+                                          : Bound::lossless();
+    }
     // Something of the part that is cut off was meant to be here.
     if (!reader.whole()) ++info.chunk_count;
     return info;

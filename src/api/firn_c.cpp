@@ -80,6 +80,11 @@ bool view_of(const firn_array* given, firn::ArrayView* view) {
   return true;
 }
 
+// None when the pointer is NULL, so that it is refused as what is no stream.
+std::span<const std::uint8_t> bytes_of(const void* stream, size_t size) {
+  return {static_cast<const std::uint8_t*>(stream), stream == nullptr ? 0 : size};
+}
+
 constexpr const char* kBadArray =
     "the array is NULL, not initialised by firn_array_init, or of an unknown type";
 
@@ -151,6 +156,7 @@ extern "C" {
 void firn_array_init(firn_array* array) { init_struct(array); }
 void firn_info_init(firn_info* info) { init_struct(info); }
 void firn_comparison_init(firn_comparison* comparison) { init_struct(comparison); }
+void firn_estimation_init(firn_estimation* estimation) { init_struct(estimation); }
 void firn_options_init(firn_options* options) {
   init_struct(options);
   if (options != nullptr) options->preset = FIRN_BALANCED;
@@ -218,10 +224,32 @@ firn_status firn_compress(firn_context* context, const firn_array* array,
 
 void firn_free(void* bytes) { std::free(bytes); }
 
+firn_status firn_estimate(firn_context* context, const firn_array* array,
+                          const firn_options* options, firn_estimation* estimation) {
+  return guarded(context, [&] {
+    firn::ArrayView view;
+    firn::Execution execution;
+    if (estimation == nullptr) return bad_argument(context, "estimation is NULL");
+    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
+    const auto wanted = options_of(options, &execution.threads);
+    if (!wanted) return fail(context, wanted.error());
+    const auto found = firn::estimate(view, *wanted, execution);
+    if (!found) return fail(context, found.error());
+    firn_estimation result;
+    init_struct(&result);
+    result.bound_abs = found->bound_abs;
+    result.ratio = found->ratio;
+    result.psnr_db = found->psnr_db;
+    result.sampled_values = found->sampled_values;
+    write_struct(result, estimation);
+    return FIRN_OK;
+  });
+}
+
 firn_status firn_inspect(firn_context* context, const void* stream, size_t size, firn_info* info) {
   return guarded(context, [&] {
     if (info == nullptr) return bad_argument(context, "info is NULL");
-    const auto found = firn::inspect({static_cast<const std::uint8_t*>(stream), size});
+    const auto found = firn::inspect(bytes_of(stream, size));
     if (!found) return fail(context, found.error());
     firn_info result;
     init_struct(&result);
@@ -255,7 +283,7 @@ static firn_status decompress_box(firn_context* context, const void* stream, siz
     if (!view_of(array, &view)) return bad_argument(context, kBadArray);
     const firn::MutableArrayView out{const_cast<void*>(view.data), view.type, view.shape,
                                      view.strides};
-    const std::span<const std::uint8_t> bytes(static_cast<const std::uint8_t*>(stream), size);
+    const std::span<const std::uint8_t> bytes = bytes_of(stream, size);
     firn::Execution execution;
     execution.threads = context->threads;
     firn::Region region;
@@ -285,8 +313,7 @@ firn_status firn_preview_shape(firn_context* context, const void* stream, size_t
                                int32_t factor, uint64_t* extents) {
   return guarded(context, [&] {
     if (extents == nullptr) return bad_argument(context, "extents is NULL");
-    const auto shape =
-        firn::preview_shape({static_cast<const std::uint8_t*>(stream), size}, factor);
+    const auto shape = firn::preview_shape(bytes_of(stream, size), factor);
     if (!shape) return fail(context, shape.error());
     std::copy(shape->extents.begin(), shape->extents.end(), extents);
     return FIRN_OK;
@@ -302,8 +329,8 @@ firn_status firn_decompress_preview(firn_context* context, const void* stream, s
                                      view.strides};
     firn::Execution execution;
     execution.threads = context->threads;
-    const auto report = context->decompressor.decompress_preview(
-        {static_cast<const std::uint8_t*>(stream), size}, factor, out, execution);
+    const auto report =
+        context->decompressor.decompress_preview(bytes_of(stream, size), factor, out, execution);
     return report ? FIRN_OK : fail(context, report.error());
   });
 }
@@ -315,8 +342,7 @@ firn_status firn_verify(firn_context* context, const firn_array* original, const
     if (!view_of(original, &view)) return bad_argument(context, kBadArray);
     firn::Execution execution;
     execution.threads = context->threads;
-    const auto found =
-        firn::verify(view, {static_cast<const std::uint8_t*>(stream), size}, execution);
+    const auto found = firn::verify(view, bytes_of(stream, size), execution);
     if (!found) return fail(context, found.error());
     firn_comparison result;
     init_struct(&result);
@@ -357,8 +383,7 @@ firn_status firn_writer_append(firn_context* context, const void* stream, size_t
       make_writer(context, options, writer,
                   [&](const firn::Options& wanted,
                       const firn::Execution& execution) -> firn::Result<firn::StreamWriter> {
-                    return firn::StreamWriter::append_to(
-                        {static_cast<const std::uint8_t*>(stream), size}, wanted, execution);
+                    return firn::StreamWriter::append_to(bytes_of(stream, size), wanted, execution);
                   });
   if (status == FIRN_OK && offset != nullptr) *offset = (*writer)->writer.append_offset();
   return status;
@@ -450,6 +475,10 @@ firn_status firn_reader_read(firn_context* context, firn_reader* reader, const f
     *steps = *read;
     return FIRN_OK;
   });
+}
+
+int32_t firn_reader_at_boundary(firn_reader* reader) {
+  return reader != nullptr && reader->reader.at_boundary();
 }
 
 const char* firn_status_name(firn_status status) {

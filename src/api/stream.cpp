@@ -17,6 +17,7 @@ namespace {
 
 // Values of a part: enough for several chunks of any preset, few enough to hold.
 constexpr std::uint64_t kPartValues = std::uint64_t{1} << 21;
+constexpr std::uint64_t kMostPartBytes = std::uint64_t{1} << 40;
 
 Error wrong(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
 
@@ -77,8 +78,9 @@ struct StreamWriter::State {
   std::vector<container::Part> parts;
   bool finished = false;
 
-  // For a ratio: what the parts so far have taken, and the last bound and its rate.
-  double original_bytes = 0, compressed_bytes = 0;
+  // For a ratio: by how much the parts so far have taken too many bytes (or too few, if negative),
+  // and the last bound and its rate.
+  double debt = 0;
   double last_bound = 0, last_bits = 0;
 
   Status check() {
@@ -87,53 +89,72 @@ struct StreamWriter::State {
       return wrong("a step of rank " + std::to_string(step.rank) +
                    "; an array has at most 4 axes, and time is one of them");
     }
-    if (values_of(step) == 0) return wrong("a step without values");
     if (const Status status = check_threads(execution); !status) return status;
     // One value more than a chunk may hold is too much for a step as well, but not for an array.
     const auto plan = plan::check_options(type, array_shape(step, 1), options);
     if (!plan) return plan.error();
+    if (values_of(step) == 0) return wrong("a step without values");
     step_bytes = values_of(step) * size_of(type);
     steps_per_part = std::max<std::uint64_t>(1, kPartValues / values_of(step));
     if (options.chunk.rank != 0) {
       // Whole chunks, so that none is cut short by the end of a part.
       const std::uint64_t along = std::max<std::uint64_t>(1, options.chunk.extents[0]);
       steps_per_part = std::max(along, steps_per_part / along * along);
+      if (steps_per_part > kMostPartBytes / step_bytes) {
+        return wrong("chunks of " + text_of(options.chunk) + ": " + std::to_string(along) +
+                     " steps, which are held until they are complete, take more than 2^40 bytes");
+      }
     }
     return std::monostate{};
   }
 
-  // The bound of the next part under a ratio: the last one's, moved by the bits that this part
-  // may take, which makes up for half of what the others took too much or too little.
-  double next_bound(double part_bytes) const {
-    const double fair = part_bytes / options.bound.value;
-    const double debt = compressed_bytes - original_bytes / options.bound.value;
-    const double wanted = std::clamp(fair - debt / 2, fair / 2, fair * 2);
-    const double bits = wanted / part_bytes * 8 * static_cast<double>(size_of(type));
+  double bits_of(double bytes, double part_bytes) const {
+    return bytes / part_bytes * 8 * static_cast<double>(size_of(type));
+  }
+
+  // Of the next part under a ratio: the last one's, moved by the bits that this part may take.
+  double next_bound(double bits) const {
     // Few bits move slower than one with each doubling of the bound.
     double change = last_bits - bits;
     if (bits < 2) change = 1.5 * log2_of(last_bits / bits);
-    double bound = last_bound * exp2_of(std::clamp(change, -4.0, 4.0));
-    if (options.max_abs) bound = std::min(bound, *options.max_abs);
-    return bound;
+    const double bound = last_bound * exp2_of(std::clamp(change, -4.0, 4.0));
+    return options.max_abs ? std::min(bound, *options.max_abs) : bound;
+  }
+
+  // Under the bound that the parts before suggest, if there is one and it leads near the size that
+  // is wanted; otherwise nothing is written.
+  Result<bool> compress_as_before(const ArrayView& values, double fair, double part_bytes,
+                                  pipelines::Workers& crew, Buffer* buffer) {
+    constexpr double kOff = 1.3;
+    if (last_bound == 0) return false;
+    // Makes up for half of what the others took too much or too little.
+    const double wanted = std::clamp(fair - debt / 2, fair / 2, fair * 2);
+    const double bound = next_bound(bits_of(wanted, part_bytes));
+    auto plan = engine::plan_for_bound(values, options, bound, crew);
+    if (!plan) return plan.error();
+    engine::Output output(buffer);
+    if (const Status status = engine::compress(values, *plan, execution, crew, scratch, output);
+        !status) {
+      return status.error();
+    }
+    const auto got = static_cast<double>(buffer->size());
+    const bool limited = options.max_abs && bound >= *options.max_abs;
+    return got >= std::min(wanted, fair) / kOff &&
+           (limited || got <= std::max(wanted, fair) * kOff);
   }
 
   Status compress_part(const ArrayView& values) {
     pipelines::Workers& crew = workers_for(workers, execution.threads);
-    Buffer buffer;
-    engine::Output output(&buffer);
     const auto part_bytes = static_cast<double>(values.shape.count() * size_of(type));
-    if (options.bound.kind == BoundKind::ratio && last_bound == 0) {
-      if (const Status status =
-              engine::compress_to_ratio(values, options, execution, crew, scratch, output);
-          !status) {
-        return status;
-      }
-    } else {
-      auto plan = options.bound.kind == BoundKind::ratio
-                      ? engine::plan_for_bound(values, options, next_bound(part_bytes), crew)
-                      : plan::make_plan(values, options, crew);
-      if (!plan) return plan.error();
-      if (const Status status = engine::compress(values, *plan, execution, crew, scratch, output);
+    const bool with_ratio = options.bound.kind == BoundKind::ratio;
+    const double fair = with_ratio ? part_bytes / options.bound.value : 0;
+    Buffer buffer;
+    const auto done = compress_as_before(values, fair, part_bytes, crew, &buffer);
+    if (!done) return done.error();
+    if (!*done) {
+      // The first part, or the field has changed: the bound is looked for.
+      engine::Output output(&buffer);
+      if (const Status status = compress_array(values, options, execution, crew, scratch, output);
           !status) {
         return status;
       }
@@ -141,14 +162,14 @@ struct StreamWriter::State {
     const std::uint64_t offset =
         parts.empty() ? append_offset : parts.back().offset + parts.back().size;
     parts.push_back({offset, buffer.size(), values.shape.extents[0]});
-    original_bytes += part_bytes;
-    compressed_bytes += static_cast<double>(buffer.size());
-    if (options.bound.kind == BoundKind::ratio) {
+    if (with_ratio) {
       const auto info = inspect(buffer);
       if (!info) return info.error();
+      const auto bytes = static_cast<double>(buffer.size());
       last_bound = info->bound_abs;
-      last_bits =
-          static_cast<double>(buffer.size()) / part_bytes * 8 * static_cast<double>(size_of(type));
+      last_bits = bits_of(bytes, part_bytes);
+      // What quiet parts save does not let later ones burst.
+      debt = std::max(debt + bytes - fair, -fair);
     }
     ready.insert(ready.end(), buffer.data(), buffer.data() + buffer.size());
     return std::monostate{};
@@ -229,8 +250,18 @@ Result<StreamWriter> StreamWriter::append_to(std::span<const std::uint8_t> exist
     container::Series series = container::find_parts(existing);
     if (series.ragged || !info->complete) {
       return Error{ErrorCode::truncated,
-                   "the existing series does not end with a whole part: cut it at byte " +
-                       std::to_string(series.end) + " first, or it cannot be read on"};
+                   series.end == 0
+                       ? "the existing stream is cut off or damaged, and nothing can follow it"
+                       : "the existing series does not end with a whole part: cut it at byte " +
+                             std::to_string(series.end) + " first, or it cannot be read on"};
+    }
+    // One bound speaks for a series, so its parts have one that can be compared.
+    const BoundKind kind = options.bound.kind;
+    if (kind == BoundKind::pwrel && info->bound_abs > 0) {
+      return wrong("the existing series has absolute bounds: append with another bound than pwrel");
+    }
+    if (kind != BoundKind::pwrel && kind != BoundKind::lossless && info->bound_pwrel > 0) {
+      return wrong("the existing series has bounds relative to each value: append with pwrel");
     }
     auto created = create(info->type, step_of(info->shape), options, execution);
     if (!created) return created;
@@ -316,24 +347,34 @@ std::uint64_t StreamWriter::steps_per_part() const { return state_->steps_per_pa
 std::uint64_t StreamWriter::append_offset() const { return state_->append_offset; }
 
 struct StreamReader::State {
-  std::vector<std::uint8_t> bytes;  // from the start of a part or a directory on
+  // From the start of a part or a directory on, behind `done` bytes that have been decoded.
+  std::vector<std::uint8_t> bytes;
+  std::size_t done = 0;
   std::optional<container::Header> first;
   std::unique_ptr<pipelines::Workers> workers;
   Buffer values;  // of the part that is being read
   std::uint64_t steps = 0, steps_read = 0;
 
+  std::span<const std::uint8_t> rest() const {
+    return std::span<const std::uint8_t>(bytes).subspan(done);
+  }
+
   // Decodes the next part, if all of it is there.
   Status next_part(const Execution& execution) {
+    constexpr std::size_t kDirectoryHead = 8;
     for (;;) {
-      if (bytes.size() < 8) return std::monostate{};
-      if (load_le<std::uint32_t>(bytes.data()) == format::kDirectoryMagic) {
-        const std::size_t size = load_le<std::uint32_t>(bytes.data() + 4);
-        if (bytes.size() < size) return std::monostate{};
-        drop(size);
+      if (rest().size() < kDirectoryHead) return std::monostate{};
+      if (load_le<std::uint32_t>(rest().data()) == format::kDirectoryMagic) {
+        const std::size_t size = load_le<std::uint32_t>(rest().data() + 4);
+        if (size < kDirectoryHead) {
+          return Error{ErrorCode::corrupt, "the directory of a series has no size"};
+        }
+        if (rest().size() < size) return std::monostate{};
+        done += size;
         continue;
       }
       engine::OpenStream stream;
-      if (const Status status = stream.open(bytes); !status) {
+      if (const Status status = stream.open(rest()); !status) {
         return status.error().code == ErrorCode::truncated ? Status(std::monostate{}) : status;
       }
       if (!first) first = stream.header;
@@ -352,14 +393,16 @@ struct StreamReader::State {
       if (!status) return status;
       steps = shape.extents[0];
       steps_read = 0;
-      drop(static_cast<std::size_t>(stream.records.end));
+      done += static_cast<std::size_t>(stream.records.end);
       if (steps != 0) return std::monostate{};
     }
   }
 
-  void drop(std::size_t count) {
-    bytes.erase(bytes.begin(),
-                bytes.begin() + static_cast<std::ptrdiff_t>(std::min(count, bytes.size())));
+  // Only when that halves the bytes, so that many parts fed at once are not moved once for each.
+  void forget_done() {
+    if (done < bytes.size() - done) return;
+    bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(done));
+    done = 0;
   }
 };
 
@@ -371,6 +414,8 @@ StreamReader& StreamReader::operator=(StreamReader&&) noexcept = default;
 Status StreamReader::feed(std::span<const std::uint8_t> bytes) {
   return guarded([&]() -> Status {
     State& state = *state_;
+    if (bytes.data() == nullptr && !bytes.empty()) return wrong("the bytes are null");
+    state.forget_done();
     state.bytes.insert(state.bytes.end(), bytes.begin(), bytes.end());
     if (state.first) return std::monostate{};
     ByteReader in(state.bytes);
@@ -387,7 +432,7 @@ Status StreamReader::feed(std::span<const std::uint8_t> bytes) {
 bool StreamReader::started() const { return state_->first.has_value(); }
 Type StreamReader::type() const { return state_->first ? state_->first->type : Type::f32; }
 Shape StreamReader::step() const { return state_->first ? step_of(state_->first->shape) : Shape(); }
-bool StreamReader::at_boundary() const { return state_->bytes.empty(); }
+bool StreamReader::at_boundary() const { return state_->rest().empty(); }
 
 Result<std::uint64_t> StreamReader::read(const MutableArrayView& out, const Execution& execution) {
   return guarded([&]() -> Result<std::uint64_t> {
@@ -402,13 +447,18 @@ Result<std::uint64_t> StreamReader::read(const MutableArrayView& out, const Exec
                    (step.rank == 0 ? "of one value" : text_of(step)) +
                    ", with one axis more before them");
     }
-    if (out.strides) return wrong("steps are read into contiguous memory");
+    if (out.strides) return wrong("steps are read into contiguous memory, without strides");
+    if (out.data == nullptr && out.shape.count() != 0) return wrong("the output is null");
     const std::uint64_t step_bytes = values_of(step) * size_of(out.type);
     std::uint64_t done = 0;
     while (done < out.shape.extents[0]) {
       if (state.steps_read == state.steps) {
         state.steps = state.steps_read = 0;
-        if (const Status status = state.next_part(execution); !status) return status.error();
+        if (const Status status = state.next_part(execution); !status) {
+          // Steps that were good are given first; the next call fails.
+          if (done != 0) break;
+          return status.error();
+        }
         if (state.steps == 0) break;
       }
       const std::uint64_t now =

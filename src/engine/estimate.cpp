@@ -4,7 +4,9 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <string>
 
+#include "container/header.hpp"
 #include "container/records.hpp"
 #include "engine/rate.hpp"
 #include "engine/sample.hpp"
@@ -54,18 +56,33 @@ bool measure(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& s
   });
 }
 
+// The header, and about what the index takes that several chunks have.
+double bytes_around_records(plan::Plan& plan) {
+  constexpr std::uint64_t kIndexEntry = 5, kIndexEnds = 14;
+  std::uint8_t bytes[container::kMaxHeaderBytes];
+  ByteWriter writer(bytes);
+  container::write_header(plan.header, writer);
+  const std::uint64_t chunks = Grid(plan.header.shape, plan.header.chunk).count();
+  const std::uint64_t index = chunks == 1 ? 0 : kIndexEnds + chunks * kIndexEntry;
+  return static_cast<double>(writer.size() + index);
+}
+
 // Maximum less minimum of short runs of values all over the array: extremes lie anywhere, and a few
-// boxes miss them.
+// boxes miss them. Of a large array not more runs but longer ones: each is a page, of a disk
+// perhaps.
 template <class T>
 double sampled_range(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
                      std::optional<double> fill) {
-  constexpr std::uint64_t kRun = 16, kLeastRuns = 4096;
+  constexpr std::uint64_t kLeastRun = 16, kLeastRuns = 4096, kMostRuns = 16384;
   const std::uint64_t count = array.shape.count();
-  const std::uint64_t runs = std::max(std::min(kLeastRuns, count / kRun), count / kShare / kRun);
+  const std::uint64_t runs =
+      std::clamp(count / kShare / kLeastRun, std::min(kLeastRuns, count / kLeastRun), kMostRuns);
+  const std::uint64_t length =
+      std::max(kLeastRun, count / kShare / std::max<std::uint64_t>(runs, 1));
   T low = std::numeric_limits<T>::infinity(), high = -low;
   for (std::uint64_t run = 0; run < std::max<std::uint64_t>(runs, 1); ++run) {
     const std::uint64_t begin = spread(run, count);
-    for (std::uint64_t i = begin; i < std::min(begin + kRun, count); ++i) {
+    for (std::uint64_t i = begin; i < std::min(begin + length, count); ++i) {
       std::int64_t offset = array.strides ? 0 : static_cast<std::int64_t>(i);
       std::uint64_t index = i;
       for (int k = array.shape.rank - 1; array.strides && k >= 0; --k) {
@@ -88,7 +105,9 @@ Result<Estimate> estimate(const ArrayView& array, const Options& options,
   auto plan = plan::check_options(array.type, array.shape, options);
   if (!plan) return plan.error();
   if (options.bound.kind != BoundKind::abs && options.bound.kind != BoundKind::rel) {
-    return Error{ErrorCode::unsupported, "estimates are made for abs and rel bounds"};
+    return Error{ErrorCode::unsupported,
+                 std::string("estimates are made for abs and rel bounds, not for ") +
+                     name_of(options.bound.kind)};
   }
   const std::uint64_t count = array.shape.count();
   if (count == 0 || array.data == nullptr) {
@@ -99,9 +118,14 @@ Result<Estimate> estimate(const ArrayView& array, const Options& options,
   const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
   Estimate result;
   for (const Region& region : regions) result.sampled_values += region.shape.count();
-  const double range = array.type == Type::f32
-                           ? sampled_range<float>(array, strides, plan->parameters.fill)
-                           : sampled_range<double>(array, strides, plan->parameters.fill);
+  double range = 0;
+  if (result.sampled_values == count) {
+    const auto all = plan::value_range(array, plan->parameters.fill, workers);
+    if (all.high > all.low) range = all.high - all.low;
+  } else {
+    range = array.type == Type::f32 ? sampled_range<float>(array, strides, plan->parameters.fill)
+                                    : sampled_range<double>(array, strides, plan->parameters.fill);
+  }
   result.bound = options.bound;
   result.bound_abs = options.bound.value * (options.bound.kind == BoundKind::rel ? range : 1);
   plan = plan_for_bound(array, options, range > 0 ? result.bound_abs : 0, workers);
@@ -138,7 +162,9 @@ Result<Estimate> estimate(const ArrayView& array, const Options& options,
     };
     bytes *= bits({whole}) / bits(regions);
   }
-  result.ratio = static_cast<double>(result.sampled_values * size_of(array.type)) / bytes;
+  const double share = static_cast<double>(result.sampled_values) / static_cast<double>(count);
+  bytes = bytes / share + bytes_around_records(*plan);
+  result.ratio = static_cast<double>(count * size_of(array.type)) / bytes;
   const double mean = sums.count == 0 ? 0 : sums.squares / static_cast<double>(sums.count);
   result.psnr_db = mean == 0 || !(range > 0) ? std::numeric_limits<double>::infinity()
                                              : 10 * std::log10(range * range / mean);

@@ -292,6 +292,108 @@ TEST(StreamReader, RefusesWhatIsNoStreamAndWhatIsDamaged) {
   EXPECT_EQ(damaged.read(mutable_view(out.data(), {4, 50})).error().code, ErrorCode::corrupt);
 }
 
+TEST(StreamReader, GivesWhatComesBeforeTheDamageFirst) {
+  const Shape shape{9, 8, 10};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  Bytes bytes = write_series(values, shape, abs_options(), 3, 1);
+  bytes[inspect_chunks(bytes)->at(1).offset + 9] ^= 1;
+  StreamReader reader;
+  ASSERT_TRUE(reader.feed(bytes).ok());
+  std::vector<float> out(shape.count());
+  const auto read = reader.read(mutable_view(out.data(), shape), test::threads(1));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(*read, 3u);
+  for (int again = 0; again < 2; ++again) {
+    EXPECT_EQ(reader.read(mutable_view(out.data(), shape), test::threads(1)).error().code,
+              ErrorCode::corrupt);
+  }
+}
+
+TEST(StreamReader, TellsACutSeriesFromAWholeOne) {
+  const Shape shape{6, 8, 10};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  const Bytes bytes = write_series(values, shape, abs_options(), 3, 1);
+  const std::size_t second = inspect_chunks(bytes)->at(1).offset;
+  std::vector<float> out((shape.extents[0] + 1) * 80);
+  for (const std::size_t size : {std::size_t{5}, second / 2, second + 1, bytes.size() - 1}) {
+    StreamReader reader;
+    ASSERT_TRUE(reader.feed({bytes.data(), size}).ok());
+    ASSERT_TRUE(reader.read(mutable_view(out.data(), {7, 8, 10}), test::threads(1)).ok());
+    EXPECT_FALSE(reader.at_boundary()) << size;
+  }
+  StreamReader reader;
+  ASSERT_TRUE(reader.feed(bytes).ok());
+  EXPECT_EQ(*reader.read(mutable_view(out.data(), {7, 8, 10}), test::threads(1)), 6u);
+  EXPECT_TRUE(reader.at_boundary());
+}
+
+TEST(StreamReader, RefusesADirectoryWithoutSize) {
+  const Shape shape{4, 8, 10};
+  Bytes bytes = write_series(make_field<float>(shape, Kind::noisy), shape, abs_options(), 2, 1);
+  const auto writer = StreamWriter::append_to(bytes, abs_options());
+  ASSERT_TRUE(writer.ok());
+  std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(writer->append_offset()) + 4, 4, 0);
+  StreamReader reader;
+  ASSERT_TRUE(reader.feed(bytes).ok());
+  std::vector<float> out(5 * 80);
+  EXPECT_EQ(*reader.read(mutable_view(out.data(), {5, 8, 10}), test::threads(1)), 4u);
+  EXPECT_EQ(reader.read(mutable_view(out.data(), {5, 8, 10})).error().code, ErrorCode::corrupt);
+}
+
+TEST(Series, OfPartsWithOtherBoundsSaysTheLargest) {
+  const Shape shape{4, 8, 10};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  Options lossless;
+  Bytes bytes = write_series(values, shape, lossless, 4);
+  auto writer = StreamWriter::append_to(bytes, abs_options(0.125));
+  ASSERT_TRUE(writer.ok());
+  ASSERT_TRUE(writer->push(test::const_view_of(values, shape)).ok());
+  ASSERT_TRUE(writer->finish().ok());
+  take_all(*writer, bytes);
+  const auto info = inspect(bytes);
+  EXPECT_EQ(info->bound.kind, BoundKind::abs);
+  EXPECT_EQ(info->bound.value, 0.125);
+  EXPECT_EQ(info->bound_abs, 0.125);
+  // A bound of each value's own does not compare with these.
+  Options pointwise;
+  pointwise.bound = Bound::pwrel(0.01);
+  EXPECT_EQ(StreamWriter::append_to(bytes, pointwise).error().code, ErrorCode::invalid_argument);
+  const Bytes relative = write_series(values, shape, pointwise, 4);
+  EXPECT_TRUE(StreamWriter::append_to(relative, pointwise).ok());
+  EXPECT_FALSE(StreamWriter::append_to(relative, abs_options()).ok());
+}
+
+TEST(Series, KeepsAPsnrInEveryPart) {
+  const Shape shape{24, 64, 64};
+  const auto values = make_field<float>(shape, Kind::smooth);
+  for (const Preset preset : {Preset::fast, Preset::balanced}) {
+    for (const double psnr : {30.0, 60.0}) {
+      Options options;
+      options.bound = Bound::psnr(psnr);
+      options.preset = preset;
+      // One part is what compress() makes of it.
+      EXPECT_EQ(write_series(values, shape, options, 24), test::compressed(values, shape, options));
+      const Bytes bytes = write_series(values, shape, options, 8, 1);
+      for (std::uint64_t begin = 0; begin < 24; begin += 8) {
+        const ArrayView part = steps_of(values, shape, begin, 8);
+        std::vector<float> decoded(part.shape.count());
+        Region region;
+        region.origin[0] = begin;
+        region.shape = part.shape;
+        ASSERT_TRUE(decompress_region(bytes, region, test::view_of(decoded, part.shape)).ok());
+        EXPECT_GE(compare(part, test::const_view_of(decoded, part.shape), 1.0)->psnr_db, psnr);
+      }
+    }
+  }
+}
+
+TEST(Series, RefusesChunksThatNeverBecomeComplete) {
+  Options options = abs_options();
+  options.chunk = {std::uint64_t{1} << 62, 4, 4};
+  EXPECT_EQ(StreamWriter::create(Type::f32, {4, 4}, options).error().code,
+            ErrorCode::invalid_argument);
+}
+
 TEST(StreamC, WritesAndReadsTheSameSeries) {
   const Shape shape{6, 8, 9};
   const auto values = make_field<float>(shape, Kind::noisy);
@@ -346,6 +448,13 @@ TEST(StreamC, WritesAndReadsTheSameSeries) {
   ASSERT_EQ(firn_reader_read(context, reader, &out, &steps), FIRN_OK);
   EXPECT_EQ(steps, 6u);
   EXPECT_TRUE(test::same_bits(decoded, test::decompressed<float>(bytes, shape)));
+  EXPECT_EQ(firn_reader_at_boundary(reader), 0);  // the directory has not been looked at
+  ASSERT_EQ(firn_reader_read(context, reader, &out, &steps), FIRN_OK);
+  EXPECT_EQ(steps, 0u);
+  EXPECT_EQ(firn_reader_at_boundary(reader), 1);
+  EXPECT_EQ(firn_reader_feed(context, reader, nullptr, 7), FIRN_INVALID_ARGUMENT);
+  out.data = nullptr;
+  EXPECT_EQ(firn_reader_read(context, reader, &out, &steps), FIRN_INVALID_ARGUMENT);
   firn_reader_free(reader);
 
   std::uint64_t offset = 0;
@@ -381,6 +490,34 @@ TEST(StreamRatio, IsHeldOverTheParts) {
   expect_within(values, shape, bytes);
   const auto chunks = inspect_chunks(bytes);
   EXPECT_GT(chunks->back().bound_abs, 4 * chunks->front().bound_abs);
+}
+
+TEST(StreamRatio, LeavesAtASteadyRateWhateverHappens) {
+  // Nothing at first, then waves, then the same a thousand times as large.
+  const Shape step{128, 128};
+  std::vector<float> values(4 * step.count());
+  test::Random random(6);
+  Options options;
+  options.bound = Bound::ratio(6);
+  options.preset = Preset::fast;
+  auto writer = StreamWriter::create(Type::f32, step, options, test::threads(1));
+  ASSERT_TRUE(writer.ok());
+  for (int part = 0; part < 18; ++part) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto place = static_cast<std::int64_t>(i % 128 + i / 128);
+      const double value = test::wave(place + part, 40) + random.around(1000) / 100.0;
+      values[i] = part < 6 ? 0 : static_cast<float>(part < 12 ? value : 1000 * value);
+    }
+    ASSERT_TRUE(writer->push(view(values.data(), {4, 128, 128})).ok());
+    ASSERT_TRUE(writer->flush().ok());
+    const double ratio = static_cast<double>(values.size() * sizeof(float)) /
+                         static_cast<double>(writer->ready().size());
+    writer->take(writer->ready().size());
+    EXPECT_GT(ratio, 6 / 1.7) << part;
+    if (part >= 6) {
+      EXPECT_LT(ratio, 6 * 1.7) << part;
+    }
+  }
 }
 
 TEST(Ratio, IsHeldByEveryPreset) {

@@ -385,6 +385,9 @@ class HelpAndMisuse(CliTest):
             (("compress", "--rel", "small", name, "a"), "'small'"),
             (("compress", "--rel", "1e-3x", name, "a"), "'1e-3x'"),
             (("compress", "--psnr", "nan", name, "a"), "--psnr takes a positive number"),
+            (("compress", "--ratio", "1", name, "a"), "above 1"),
+            (("compress", "--ratio", "1e30", name, "a"), "up to 1e9"),
+            (("compress", "--ratio", "-1", name, "a"), "such as 10"),
             (("compress", "--abs", "1", "--preset", "best", name, "a"), "fast, balanced, small"),
             (("compress", "--abs", "1", "--pipeline", "zip", name, "a"), "lorenzo"),
             (("compress", "--abs", "1", "--threads", "-1", name, "a"), "--threads"),
@@ -430,12 +433,34 @@ class RatesAndSeries(CliTest):
                    says="--ratio or --bits")
         self.fails(runner.USAGE, "compress", "--bits", "33", name, "v.firn", says="32 bits")
 
+    def test_bits_are_of_the_values_type(self):
+        name, _ = self.write_field((64, 70, 80), code="d")
+        report = self.succeeds("compress", "--bits", "40", "--json", name, "u.firn").json
+        self.assertGreaterEqual(report["ratio"], 1.58)
+        self.fails(runner.USAGE, "compress", "--bits", "64", name, "v.firn", says="64 bits")
+        report = self.succeeds("bench", "--bits", "4", "--repeat", "1", "--json", name).json
+        self.assertAlmostEqual(report["ratio"] / 16, 1, delta=0.011)
+        self.assertEqual(report["bound"], {"kind": "ratio", "value": 16})
+
+    def test_info_says_the_bound_of_each_part(self):
+        name, _ = self.write_field((6, 20, 30), name="u_6x20x30.f32")
+        self.succeeds("compress", "--lossless", name, "u.firn")
+        self.succeeds("append", "--abs", "0.25", "u.firn", name)
+        info = self.succeeds("info", "--chunks", "--json", "u.firn").json
+        self.assertEqual(info["part_count"], 2)
+        self.assertEqual(info["bound"], {"kind": "abs", "value": 0.25})
+        self.assertEqual([chunk["bound_abs"] for chunk in info["chunks"]], [0, 0.25])
+        self.assertIn("2 parts", self.succeeds("info", "--chunks", "u.firn").stdout.decode())
+        self.fails(runner.USAGE, "append", "--pwrel", "0.1", "u.firn", name, says="pwrel")
+
     def test_estimate_prints_a_ladder_or_one_bound(self):
         name, _ = self.write_field((64, 70, 80))
         self.assertIn("rel 0.001 ", self.succeeds("estimate", name).stdout.decode())
         estimates = self.succeeds("estimate", "--abs", "1e-4", "--json", name).json["estimates"]
         self.assertEqual(len(estimates), 1)
         self.assertGreater(estimates[0]["ratio"], 1)
+        for other in (("--lossless",), ("--ratio", "10")):
+            self.fails(runner.UNSUPPORTED, "estimate", *other, name, says="abs and rel")
 
     def test_append_makes_one_array_of_both(self):
         name, values = self.write_field((6, 20, 30), name="u_6x20x30.f32")
@@ -446,6 +471,13 @@ class RatesAndSeries(CliTest):
         self.succeeds("decompress", "u.firn", "back")
         self.assert_within(read_array(self.path("back")), list(values) * 3, 1e-3)
         self.succeeds("decompress", "--region", "5:7,:,3", "u.firn", "part.npy")
+
+    def test_append_says_when_the_ratio_is_missed(self):
+        name, _ = self.write_field((6, 20, 30), name="u_6x20x30.f32")
+        self.succeeds("compress", "--ratio", "4", name, "u.firn")
+        run = self.firn("append", "--max-abs", "1e-7", "u.firn", name)
+        self.assertEqual(run.code, 0)
+        self.assertIn("could not be met within --max-abs", run.stderr)
 
     def test_append_of_what_does_not_fit_changes_nothing(self):
         name, _ = self.write_field((6, 20, 30), name="u_6x20x30.f32")

@@ -126,6 +126,23 @@ def test_a_pipe_from_the_command_line(in_tmp):
     assert result.stdout == b"10\n"
 
 
+def test_damage_is_told_from_a_cut():
+    buffer = io.BytesIO()
+    with firn.StreamWriter(buffer, abs=1e-3) as writer:
+        for step in smooth_field((9, 30, 40)):
+            writer.append(step)
+            writer.flush()
+    stream = bytearray(buffer.getvalue())
+    fourth = firn.info(stream, chunks=True).chunks[3]
+    stream[fourth.offset + fourth.size_bytes // 2] ^= 1
+    reader = firn.StreamReader(io.BytesIO(stream))
+    assert reader.read(3).shape == (3, 30, 40)
+    with pytest.raises(firn.Corrupt):
+        reader.read(3)
+    with pytest.raises(firn.Corrupt):
+        firn.StreamReader(io.BytesIO(stream)).read()
+
+
 def test_cut_and_foreign_streams_raise():
     buffer = io.BytesIO()
     with firn.StreamWriter(buffer, abs=1e-3) as writer:
