@@ -56,7 +56,8 @@ void print_json(const nlohmann::ordered_json& json, bool to_stderr) {
 
 std::string describe_bound(const firn::Info& info) {
   if (info.bound.kind == firn::BoundKind::lossless) return "lossless";
-  const std::string enforced = format_number(enforced_bound(info));
+  const double bound = enforced_bound(info);
+  const std::string enforced = bound == 0 ? "lossless" : format_number(bound);
   if (info.bound.kind == firn::BoundKind::abs) return enforced;
   return fmt::format("{} ({} {:g})", enforced, firn::name_of(info.bound.kind), info.bound.value);
 }

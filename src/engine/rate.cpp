@@ -197,6 +197,17 @@ Result<RateSearch::Try> RateSearch::first() {
   lowest_ = std::min(lowest_, highest_);
   // Elsewhere a rehearsal is no less work than a compression.
   rehearses_ = plan->parameters.pipeline == Pipeline::automatic;
+  // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
+  constexpr double kLossless = 0.3, kBoxes = 1.1;
+  const double wanted = exp2_of(bits_wanted());
+  if (wanted > kLossless * 8 * static_cast<double>(size_of(array_.type)) &&
+      sample_->bits(*plan, workers_, nullptr) < kBoxes * wanted) {
+    return Try{};
+  }
+  return lossy();
+}
+
+Result<RateSearch::Try> RateSearch::lossy() {
   const double found = solve(bits_wanted());
   if (error_) return *error_;
   return Try{exp2_of(found), 0, rehearses_};
@@ -299,12 +310,19 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
   best_ = false;
   if (!pass.given_up()) {
     // Those within the limits come first, then those too small, then those too large.
-    const double off =
-        std::fabs(got - 1) + (got <= kMostSize ? 0 : 2) + (got >= kLeastSize ? 0 : 1);
+    // When nothing is lost, it need not be larger.
+    const bool small_enough = got <= kMostSize, lossless = attempt.bound_abs == 0;
+    const double off = lossless && small_enough ? 0
+                                                : std::fabs(got - 1) + (small_enough ? 0 : 2) +
+                                                      (got >= kLeastSize ? 0 : 1);
     best_ = attempts_ == 0 || off < best_off_;
     if (best_) best_off_ = off;
     ++attempts_;
-    if (attempt.bound_abs == 0 || pass.met() || attempts_ == kMaxAttempts) return {};
+    if (lossless && !small_enough && samples_.empty()) {
+      const auto begin = lossy();
+      return begin ? std::optional(*begin) : std::nullopt;
+    }
+    if (lossless || pass.met() || attempts_ == kMaxAttempts) return {};
     // Keeps one of the others, for the slope.
     while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
   }

@@ -60,6 +60,7 @@ class RateSearch {
     double size;
     bool sure = true;  // or only expected, or of chunks that were encoded in other ways
   };
+  Result<Try> lossy();
   void take_sample(double log_bound);
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;

@@ -8,6 +8,9 @@
 #include <numeric>
 #include <set>
 
+#include "engine/compress.hpp"
+#include "plan/books.hpp"
+#include "plan/plan.hpp"
 #include "support/round_trip.hpp"
 
 namespace firn::engine {
@@ -193,6 +196,98 @@ TEST(Ratio, IsHeldAndTheBoundWithEveryPipeline) {
     const bool told = pipeline != Pipeline::ceresz && pipeline != Pipeline::ceresz4;
     EXPECT_EQ(finer > 0, told) << name_of(pipeline);
   }
+}
+
+// Arrays of one chunk cannot be led, those of two hardly.
+TEST(Ratio, IsHeldByFewChunks) {
+  const Shape shape{64, 64, 64};
+  const auto f32 = test::make_field<float>(shape, test::Kind::noisy);
+  const auto f64 = test::make_field<double>(shape, test::Kind::noisy);
+  for (const Preset preset : {Preset::balanced, Preset::small}) {
+    for (const std::uint64_t planes : {64, 32}) {
+      Options options;
+      options.preset = preset;
+      options.chunk = {planes, 64, 64};
+      options.bound = Bound::ratio(9);
+      const auto bytes = test::compressed(f32, shape, options, 1);
+      EXPECT_NEAR(9.0 * static_cast<double>(bytes.size()) / (4 << 18), 1, 0.0101);
+      options.bound = Bound::ratio(15);
+      const auto wide = test::compressed(f64, shape, options, 1);
+      EXPECT_NEAR(15.0 * static_cast<double>(wide.size()) / (8 << 18), 1, 0.0101);
+    }
+  }
+}
+
+TEST(Ratio, LosesNothingWhereLosslessIsSmallEnough) {
+  const Shape shape{30, 40, 50};
+  const auto values = test::make_field<float>(shape, test::Kind::noisy);
+  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::lossless();
+    const auto lossless = test::compressed(values, shape, options, 1);
+    const double reached = 4 * 60000 / static_cast<double>(lossless.size());
+    ASSERT_GT(reached, 1.1);
+    for (const double share : {0.6, 0.9, 0.99}) {
+      options.bound = Bound::ratio(std::max(1.0, reached * share));
+      const auto bytes = test::compressed(values, shape, options, 1);
+      EXPECT_EQ(inspect(bytes)->bound_abs, 0);
+      EXPECT_TRUE(test::same_bits(test::decompressed<float>(bytes, shape), values));
+    }
+    options.bound = Bound::ratio(reached * 1.3);
+    EXPECT_GT(inspect(test::compressed(values, shape, options, 1))->bound_abs, 0);
+  }
+}
+
+class Rehearsals : public testing::Test {
+ protected:
+  // One chunk.
+  void compress_at(const std::vector<float>& values, const Shape& shape, Preset preset,
+                   double bound) {
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::abs(bound);
+    options.chunk = shape;
+    const ArrayView array = test::const_view_of(values, shape);
+    auto plan = plan::make_plan(array, options, workers_);
+    ASSERT_TRUE(plan.ok());
+    plan::BookPlan books;
+    plan::plan_books(array, *plan, workers_, &books);
+    const ChunkEncoder encoder(array, *plan, books);
+    auto& workspace = workers_.workspace(0);
+    choice_ = {};
+    rehearsed_ = encoder.rehearse(0, &choice_, workspace);
+    first_.resize(encoder.capacity());
+    again_.resize(encoder.capacity());
+    pipelines::Choice fresh;
+    first_.resize(encoder.encode(0, &fresh, 0, nullptr, workspace, first_.data()));
+    again_.resize(encoder.encode(0, &choice_, 0, nullptr, workspace, again_.data()));
+  }
+  pipelines::Workers workers_{1};
+  pipelines::Choice choice_;
+  std::size_t rehearsed_ = 0;
+  std::vector<std::uint8_t> first_, again_;
+};
+
+TEST_F(Rehearsals, TellTheSizeAndTheWay) {
+  const Shape shape{48, 50, 52};
+  bool interpolated = false, causal = false;
+  for (const auto kind : {test::Kind::noisy, test::Kind::smooth, test::Kind::noise}) {
+    const auto values = test::make_field<float>(shape, kind);
+    for (const Preset preset : {Preset::balanced, Preset::small}) {
+      for (const double bound : {0.5, 0.02}) {
+        compress_at(values, shape, preset, bound);
+        // Bytes of what was chosen in the rehearsal are those of what is chosen without.
+        EXPECT_EQ(first_, again_);
+        const auto size = static_cast<double>(first_.size());
+        EXPECT_NEAR(static_cast<double>(rehearsed_), size, (size > 20000 ? 0.015 : 0.06) * size);
+        interpolated |= choice_.bases != nullptr;
+        causal |= choice_.model != nullptr;
+      }
+    }
+  }
+  EXPECT_TRUE(interpolated);
+  EXPECT_TRUE(causal);
 }
 
 }  // namespace
