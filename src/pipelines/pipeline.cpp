@@ -397,8 +397,12 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     encoded->choice = {list[0], encoded->choice.orders, std::exchange(workspace.runner_up, {})};
     return done;
   }
-  std::size_t trial =
-      rank_candidates(std::span(list.data(), count), part, for_trial, judge, workspace, out);
+  // A part of so few values tells nothing.
+  constexpr std::size_t kTinyPart = 512;
+  std::size_t trial = 0;
+  if (parameters.thorough || part.count() > kTinyPart) {
+    trial = rank_candidates(std::span(list.data(), count), part, for_trial, judge, workspace, out);
+  }
   // A trial of a few kilobytes is not trusted much: those that are not far behind are ranked again
   // by a larger part.
   const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
