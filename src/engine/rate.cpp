@@ -435,6 +435,7 @@ Status compress_to_ratio(const ArrayView& array, const Options& options, const E
       best_plan = std::move(*plan);
     }
   }
+  if (search.error()) return *search.error();
   plan::plan_books(array, *best_plan, workers, &scratch.books);
   if (const Status status = write_head(*best_plan, scratch, output); !status) return status;
   return write_records(*best_plan, best, scratch, output);

@@ -52,6 +52,7 @@ class RateSearch {
            std::vector<pipelines::Choice>* choices);
   // Whether the last one is the best so far.
   bool best() const { return best_; }
+  const std::optional<Error>& error() const { return error_; }
 
  private:
   // A compression's bound and size over what is wanted, or a sample's bound and bits a value; log2.
