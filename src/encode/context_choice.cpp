@@ -70,7 +70,7 @@ Entropy entropy_of(const Tokens& tokens) {
 class Chooser {
  public:
   Chooser(const Tokens& tokens, int shift, const ExpectedDescription& expected,
-          const ContextChoice& before, ContextChoice& best)
+          const ContextChoice* before, ContextChoice& best)
       : tokens_(tokens), shift_(shift), expected_(expected), before_(before), best_(best) {}
 
   void choose() {
@@ -78,7 +78,7 @@ class Chooser {
     const MemberChoice member = choose_member(tokens_.counts.data(), tokens_.last);
     take_member(member.member, member.cost);
     consider_members(member.member);
-    consider_repetition();
+    if (before_ != nullptr) consider_repetition();
     if (best_.cost() < kTableWorth) return;
     const Entropy entropy = entropy_of(tokens_);
     const auto perfect = static_cast<std::uint64_t>(std::max(0.0, entropy.bits * kCostPerBit));
@@ -88,14 +88,16 @@ class Chooser {
     const bool thorough = tokens_.total >= kManyTokens;
     const std::uint64_t slack = thorough ? 8 : 1;
     const std::uint64_t of_member = member.cost - std::min(member.cost, perfect);
-    const std::uint64_t of_before = best_.repeated_cost - std::min(best_.repeated_cost, perfect);
+    const std::uint64_t of_before =
+        before_ == nullptr ? ~std::uint64_t{0} / slack
+                           : best_.repeated_cost - std::min(best_.repeated_cost, perfect);
     for (const bool symmetric : {true, false}) {
       if (thorough ? (symmetric ? entropy.symmetric > kSignsApart : entropy.symmetric < kSignsAlike)
                    : symmetric != (entropy.symmetric < kSignsEven)) {
         continue;
       }
-      if (of_before < slack * of_member) {
-        consider_table(DescriptionKind::changed_table, before_.frequencies,
+      if (before_ != nullptr && of_before < slack * of_member) {
+        consider_table(DescriptionKind::changed_table, before_->frequencies,
                        kind_bits(DescriptionKind::changed_table), symmetric, 0);
       }
       if (of_member <= slack * of_before) {
@@ -142,13 +144,13 @@ class Chooser {
   }
 
   void consider_repetition() {
-    const std::uint64_t token_cost = tokens_.cost(before_.costs);
+    const std::uint64_t token_cost = tokens_.cost(before_->costs);
     const std::uint64_t described = cost_of_bits(kind_bits(DescriptionKind::repeated));
     best_.repeated_cost = token_cost + described;
     if (best_.repeated_cost >= best_.cost()) return;
     best_.description.kind = DescriptionKind::repeated;
-    best_.frequencies = before_.frequencies;
-    best_.costs = before_.costs;
+    best_.frequencies = before_->frequencies;
+    best_.costs = before_->costs;
     best_.token_cost = token_cost;
     best_.description_cost = described;
   }
@@ -176,7 +178,7 @@ class Chooser {
   const Tokens& tokens_;
   int shift_;
   const ExpectedDescription& expected_;
-  const ContextChoice& before_;
+  const ContextChoice* before_;  // none for the first context
   ContextChoice& best_;
 };
 
@@ -186,10 +188,7 @@ void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts,
                      ContextChoice* choices) {
   const auto tokens_of = [&](int c) { return Tokens(counts + c * kTokenCount); };
   const auto shift_of = [&](int c) { return int{shifts.shift[static_cast<std::size_t>(c)]}; };
-  ContextChoice none;
-  none.frequencies = family().frequencies[0];
-  none.costs = family().costs[0];
-  const ContextChoice* before = &none;
+  const ContextChoice* before = nullptr;
   ExpectedDescription expected;
   int chosen = -1;  // one that was chosen in advance
   for (int c = 0; c < shifts.context_count; ++c) {
@@ -201,10 +200,10 @@ void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts,
       expected.advance(choice.description);
       continue;
     }
-    if (chosen != c) Chooser(tokens, shift_of(c), expected, *before, choice).choose();
+    if (chosen != c) Chooser(tokens, shift_of(c), expected, before, choice).choose();
 
     // Contexts that follow may do with the same distribution, made for all of them.
-    const Tokens own = tokens;
+    bool merged = false;
     ExpectedDescription after = expected;
     after.advance(choice.description);
     for (int next = c + 1;
@@ -217,18 +216,19 @@ void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts,
         continue;
       }
       if (shift_of(next) != shift_of(c)) break;
-      Chooser(more, shift_of(next), after, choice, choices[next]).choose();
-      if (tokens.total == own.total) chosen = next;
+      Chooser(more, shift_of(next), after, &choice, choices[next]).choose();
+      if (!merged) chosen = next;
       if (choices[next].repeated_cost > choices[next].cost() + kMergerWorth) break;
       Tokens all = tokens;
       all.add(more);
       ContextChoice both;
-      Chooser(all, shift_of(c), expected, *before, both).choose();
+      Chooser(all, shift_of(c), expected, before, both).choose();
       const std::uint64_t apart =
           tokens.cost(choice.costs) + choice.description_cost + choices[next].cost();
       if (both.cost() + cost_of_bits(kind_bits(DescriptionKind::repeated)) >= apart) break;
       choice = both;
       tokens = all;
+      merged = true;
       chosen = -1;
       after = expected;
       after.advance(choice.description);
@@ -240,7 +240,7 @@ void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts,
         after.advance(repeated);
       }
     }
-    choice.token_cost = own.cost(choice.costs);
+    if (merged) choice.token_cost = tokens_of(c).cost(choice.costs);
     expected.advance(choice.description);
     before = &choice;
   }

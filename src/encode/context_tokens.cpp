@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <numeric>
 
 #include "base/bytes.hpp"
 #include "encode/residual_tokens.hpp"
@@ -101,9 +102,9 @@ std::uint64_t choose_shifts(const Q* residuals, const std::uint8_t* contexts, st
   return count <= kManyGroups * kRansGroup ? 0 : (guessed & ~shifted) | still;
 }
 
-// How many bits more a shift needs to bring the median of these tokens below 4; 0 when the tokens
-// are too few, or too near, for that to be worth telling.
-int missing_shift(const std::uint32_t* tokens) {
+// How many bits more a shift needs to bring the median of these tokens below 4, and about what that
+// saves. 0 when that is not worth telling, and for as many as may have a table, which needs none.
+int missing_shift(const std::uint32_t* tokens, std::uint64_t* saved_bits) {
   std::uint64_t total = 0;
   for (int index = 0; index < kTokenCount; ++index) total += tokens[index];
   std::uint64_t seen = tokens[token_index(0)];
@@ -112,40 +113,59 @@ int missing_shift(const std::uint32_t* tokens) {
     seen += std::uint64_t{tokens[token_index(token)]} + tokens[token_index(-token)];
   }
   const int bits = static_cast<int>(std::bit_width(first_magnitude(token))) - 2;
-  return bits > 0 && total * static_cast<std::uint64_t>(bits) >= 8 ? bits : 0;
+  constexpr std::uint64_t kFewTokens = 200;
+  if (bits <= 0 || total > kFewTokens || total * static_cast<std::uint64_t>(bits) < 8) return 0;
+  *saved_bits += total * static_cast<std::uint64_t>(bits);
+  return bits;
 }
 
 // Residuals of the contexts in the set are shifted and counted again where their tokens show that
-// the shift was a bad guess. Such contexts are rare, so most groups have none of theirs.
+// the shift was a bad guess, if that saves enough for another look at all contexts. Only of the
+// last contexts, those where most goes on: few groups have any of them, which a comparison tells.
 template <class Q>
 void correct_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
                     std::uint64_t set, ContextShifts& shifts, Cell* cells, std::uint32_t* counts) {
+  constexpr std::size_t kValuesPerBit = 256, kValuesPerLook = 4;
+  std::size_t looked_at = 0;
+  int first_looked_at = shifts.context_count;
+  while (set != 0 && first_looked_at > 0) {
+    const std::uint32_t* tokens = counts + (first_looked_at - 1) * kTokenCount;
+    looked_at = std::accumulate(tokens, tokens + kTokenCount, looked_at);
+    if (looked_at * kValuesPerLook > count) break;
+    --first_looked_at;
+  }
+  if (first_looked_at == shifts.context_count) return;
+  set &= ~std::uint64_t{0} >> (kMaxContexts - shifts.context_count);
+  set &= ~std::uint64_t{0} << first_looked_at;
   while (set != 0) {
-    std::array<std::uint8_t, kMaxContexts> wrong{};
-    std::uint64_t next = 0;
+    std::array<int, kMaxContexts> more{};
+    std::uint64_t wrong = 0, saved_bits = 0;
     for (std::uint64_t rest = set; rest != 0; rest &= rest - 1) {
-      const int c = std::countr_zero(rest);
-      std::uint32_t* tokens = counts + c * kTokenCount;
-      const int more = c < shifts.context_count ? missing_shift(tokens) : 0;
-      if (more == 0) continue;
-      wrong[static_cast<std::size_t>(c)] = 1;
-      next |= std::uint64_t{1} << c;
-      shifts.shift[static_cast<std::size_t>(c)] += static_cast<std::uint8_t>(more);
-      shifts.max = std::max<int>(shifts.max, shifts.shift[static_cast<std::size_t>(c)]);
-      std::fill(tokens, tokens + kTokenCount, 0);
+      const auto c = static_cast<std::size_t>(std::countr_zero(rest));
+      more[c] = missing_shift(counts + c * kTokenCount, &saved_bits);
+      if (more[c] != 0) wrong |= std::uint64_t{1} << c;
     }
-    for (std::size_t group = 0; next != 0 && group < count; group += kRansGroup) {
+    if (saved_bits * kValuesPerBit < count) return;
+    for (std::uint64_t rest = wrong; rest != 0; rest &= rest - 1) {
+      const auto c = static_cast<std::size_t>(std::countr_zero(rest));
+      shifts.shift[c] = static_cast<std::uint8_t>(shifts.shift[c] + more[c]);
+      shifts.max = std::max<int>(shifts.max, shifts.shift[c]);
+      std::fill_n(counts + c * kTokenCount, kTokenCount, 0);
+    }
+    const auto first = static_cast<std::uint8_t>(std::countr_zero(wrong));
+    for (std::size_t group = 0; group < count; group += kRansGroup) {
       const std::size_t end = std::min(count, group + kRansGroup);
-      std::uint8_t any = 0;
-      for (std::size_t i = group; i < end; ++i) any |= wrong[contexts[i]];
-      for (std::size_t i = group; any != 0 && i < end; ++i) {
-        if (wrong[contexts[i]] == 0) continue;
+      std::uint8_t largest = 0;
+      for (std::size_t i = group; i < end; ++i) largest = std::max(largest, contexts[i]);
+      if (largest < first) continue;
+      for (std::size_t i = group; i < end; ++i) {
+        if ((wrong >> contexts[i] & 1) == 0) continue;
         const int token = token_of(residuals[i], shifts.shift[contexts[i]]);
         cells[i] = static_cast<Cell>(contexts[i] * kTokenCount + token_index(token));
         ++counts[cells[i]];
       }
     }
-    set = next;
+    set = wrong;
   }
 }
 
