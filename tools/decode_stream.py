@@ -1371,7 +1371,7 @@ MEMBERS = [None] + [(quarters, int(rate)) for quarters, rates in FAMILY for rate
 SHAPES = [(min(shape), max(shape)) for quarters, _ in FAMILY
           for shape in [[i for i, member in enumerate(MEMBERS) if member and member[0] == quarters]]]
 TOP_LEVEL = 26
-UNUSED_CONTEXT, SHIFT, OTHER_SHAPE, STORED_TABLE = range(4)
+EXPECTED, UNUSED_CONTEXT, SHIFT, MEMBER, REPEATED, STORED_TABLE, CHANGED_TABLE = range(7)
 
 
 def token_class(size):
@@ -1462,52 +1462,56 @@ class BitString:
         require(not any(self.waiting), f"{self.what}: bits that pad a byte are not 0")
 
 
-def read_distribution(bits, member):
-    """The frequencies by token of a stored table, told from the family's member of this number."""
-    last, is_symmetric, low_bits = bits.number(5), bits.number(1), bits.number(2)
-    of_member = family_distribution(member)
+def read_distribution(bits, reference):
+    """The frequencies by token of a stored table, told from the reference's."""
+    told, is_symmetric, is_fine, low_bits = (bits.number(width) for width in (5, 1, 1, 2))
+    step_bits = 3 if is_fine else 2
+    steps = 1 << step_bits
+    largest_code = 14 - step_bits << step_bits
     weights = dict.fromkeys(TOKENS, 0)
 
+    def weight_of_code(code):
+        return code if code < steps else steps + code % steps << code // steps - 1
+
     def code_of_weight(weight):
-        if weight < 8:
+        if weight < 2 * steps:
             return weight
-        length = weight.bit_length()
-        code = min(4 * (length - 2) + (weight >> length - 3 & 3), 48)
+        below = weight.bit_length() - step_bits - 1
+        code = (below + 1 << step_bits) + (weight >> below) % steps
         above = weight_of_code(code + 1) - weight
-        return code + 1 if code < 48 and weight - weight_of_code(code) > above else code
+        return min(code + 1 if weight - weight_of_code(code) > above else code, largest_code)
 
-    def read_weight(token, excess):
-        """The token's weight, and by how much its code exceeds the member's, or the excess given."""
-        usual = code_of_weight(of_member[token])
-        folded = bits.unary(1, 96) << low_bits
-        folded |= bits.number(low_bits)
-        change = -(folded + 1) // 2 if folded % 2 else folded // 2
-        code = min(max(usual + excess, 0), 48) + change
-        require(0 <= code <= 48, f"{bits.what}: code {code} in a stored table")
+    def set_weight(token, excess):
+        """Also returns by how much its code exceeds the reference's, or the excess given."""
+        usual = code_of_weight(reference[token])
+        code = min(max(usual + excess, 0), largest_code)
+        if abs(token) <= told or token == ESCAPE:
+            folded = bits.unary(1, 2 * largest_code) << low_bits
+            folded |= bits.number(low_bits)
+            code += -(folded + 1) // 2 if folded % 2 else folded // 2
+            require(0 <= code <= largest_code, f"{bits.what}: code {code} in a stored table")
+        else:
+            code = max(code, 1) if usual > 0 else 0
         weights[token] = weight_of_code(code)
-        return code - usual if code > 0 else excess
+        return code - usual if code > 0 and abs(token) <= told else excess
 
-    read_weight(ESCAPE, 0)
+    set_weight(ESCAPE, 0)
     require(weights[ESCAPE] > 0, f"{bits.what}: a stored table without the escape")
-    positive = negative = read_weight(0, 0)
-    for size in range(1, last + 1):
-        positive = read_weight(size, positive)
+    positive = negative = set_weight(0, 0)
+    for size in range(1, 32):
+        positive = set_weight(size, positive)
         if is_symmetric:
             weights[-size] = weights[size]
         else:
-            negative = read_weight(-size, negative)
+            negative = set_weight(-size, negative)
 
     total = sum(weights.values())
-    frequency = {token: max(1, weight * 4096 // total) if weight else 0
+    frequency = {token: max(1, (weight * 4096 + total // 2) // total) if weight else 0
                  for token, weight in weights.items()}
     largest = max(TOKENS, key=lambda token: frequency[token])  # the first among equals
     frequency[largest] += 4096 - sum(frequency.values())
     require(1 <= frequency[largest] <= 4095, f"{bits.what}: frequencies of a stored table")
     return frequency
-
-
-def weight_of_code(code):
-    return code if code < 4 else 4 + code % 4 << code // 4 - 1
 
 
 class RansReader:
@@ -1523,6 +1527,7 @@ class RansReader:
         # Of each context: its shift, and of each token, in the order of slots, start and frequency.
         bits = BitString(payload)
         self.shape, self.level, self.shift = 2, -1, 0  # of the context before
+        self.frequency = family_distribution(0)
         self.contexts = [self.read_context(bits) for _ in range(context_count)]
         self.states = [self.read_state(bits) for _ in range(self.lanes)]
         bits.finish()
@@ -1531,26 +1536,36 @@ class RansReader:
         self.words = iter(numpy.frombuffer(words, "<u2").tolist())
 
     def read_context(self, bits):
-        kind = bits.number(2) if bits.number(1) else None
+        kind = self.read_kind(bits)
         shift = self.shift
         if kind == SHIFT:
             shift = bits.number(6) if bits.number(1) else shift + 1
             require(shift <= 63, f"{self.what}: shift {shift} of a context")
-            kind = bits.number(2) if bits.number(1) else None
+            kind = self.read_kind(bits)
             require(kind not in (SHIFT, UNUSED_CONTEXT), f"{self.what}: what follows a shift")
         self.level = min(max(self.level + 1 - 2 * (shift - self.shift), 0), TOP_LEVEL)
         self.shift = shift
         if kind == UNUSED_CONTEXT:
             return None
-        member = self.read_member(bits, kind is not None)
-        frequency = (read_distribution(bits, member) if kind == STORED_TABLE
-                     else family_distribution(member))
-        frequencies = [frequency[token] for token in SLOT_ORDER]
+        if kind == EXPECTED:
+            self.frequency = family_distribution(self.member_here())
+        elif kind == MEMBER:
+            self.frequency = family_distribution(self.read_member(bits))
+        elif kind == STORED_TABLE:
+            self.frequency = read_distribution(bits, family_distribution(self.read_member(bits)))
+        elif kind == CHANGED_TABLE:
+            self.frequency = read_distribution(bits, self.frequency)
+        frequencies = [self.frequency[token] for token in SLOT_ORDER]
         starts = list(itertools.accumulate(frequencies, initial=0))[:-1]
         return shift, starts, frequencies
 
-    def read_member(self, bits, has_shape):
-        shape = bits.number(3) if has_shape else self.shape
+    @staticmethod
+    def read_kind(bits):
+        kind = bits.number(2)
+        return kind + 3 * bits.number(1) if kind else EXPECTED
+
+    def read_member(self, bits):
+        shape = bits.number(3) if bits.number(1) else self.shape
         if shape == len(SHAPES):
             return 0
         require(shape < len(SHAPES), f"{self.what}: shape {shape}")
@@ -1560,9 +1575,12 @@ class RansReader:
             more = bits.unary(0, 4)
             change = 1 << more | bits.number(more)
             self.level += -change if is_negative else change
-        first, last = SHAPES[shape]
+        return self.member_here()
+
+    def member_here(self):
+        first, last = SHAPES[self.shape]
         member = last - (TOP_LEVEL - self.level)
-        require(first <= member <= last, f"{self.what}: level {self.level} of shape {shape}")
+        require(first <= member <= last, f"{self.what}: level {self.level} of shape {self.shape}")
         return member
 
     @staticmethod

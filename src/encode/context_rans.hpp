@@ -37,6 +37,7 @@ constexpr std::size_t context_rans_capacity(std::size_t count) {
 }
 
 struct ContextShifts;
+struct ContextChoice;
 
 // Reusable; keeps its working memory. One thread at a time.
 class ContextRansEncoder {
@@ -63,15 +64,9 @@ class ContextRansEncoder {
                        simd::Target target);
 
  private:
-  // Chooses the shifts, roughly if that will do; tokens go to cells_, how many of each to the array
-  // returned.
-  template <class Q>
-  const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contexts,
-                                    std::size_t count, bool roughly, simd::Target target,
-                                    ContextShifts& shifts);
-
   ScratchArray<std::uint16_t> cells_;
   ScratchArray<std::uint32_t> histogram_;
+  ScratchArray<ContextChoice> choices_;
   ScratchArray<EncodeTokens> tables_;
 };
 
@@ -80,6 +75,8 @@ class ContextRansEncoder {
 // A lane's state stays in [2^15, 2^31) between steps; it moves 16 bits at a time.
 inline constexpr std::uint32_t kRansLow = 1u << 15;
 inline constexpr int kRawPieceBits = 15;  // raw bits that one step can move
+// In the head: how many bits the state has beyond the least, then those below its first.
+inline constexpr int kStateLengthBits = 4, kLeastStateBits = 15;
 
 // By context: how many low bits of its residuals go raw; how many contexts there may be.
 struct ContextShifts {

@@ -152,61 +152,6 @@ std::uint16_t cost_of_frequency(std::uint32_t frequency) {
   return costs[frequency];
 }
 
-// Weights of a stored table: code 0 is absent, 1 to 8 are themselves, then 10, 12, 14, 16, 20, ...
-constexpr int kMaxWeightCode = 48;
-
-std::uint32_t weight_of_code(int code) {
-  if (code < 4) return static_cast<std::uint32_t>(code);
-  return (4u + static_cast<std::uint32_t>(code & 3)) << (code / 4 - 1);
-}
-
-// Of a positive weight, to the nearest.
-int code_of_weight(std::uint32_t weight) {
-  if (weight < 8) return static_cast<int>(weight);
-  const int length = bit_length(weight);
-  const int code = 4 * (length - 2) + static_cast<int>(weight >> (length - 3) & 3);
-  if (code >= kMaxWeightCode) return kMaxWeightCode;
-  return weight - weight_of_code(code) > weight_of_code(code + 1) - weight ? code + 1 : code;
-}
-
-// A signed change, folded to a number for a Rice code of `low_bits`: its bits above these as so
-// many ones and a zero, then these.
-int fold(int change) { return change < 0 ? -2 * change - 1 : 2 * change; }
-
-// The code that is expected at each position: the member's, and as much more as the one before had,
-// of the same sign if the table tells signs apart. Nothing is expected of the escape's neighbour.
-class ExpectedCodes {
- public:
-  explicit ExpectedCodes(const StoredTable& table)
-      : table_(table), frequencies_(family().frequencies[static_cast<std::size_t>(table.member)]) {}
-
-  int next() const {
-    return std::clamp(member_code(position_) + excess_[slot(position_)], 0, kMaxWeightCode);
-  }
-  // The code that is there; of absent tokens nothing is learned.
-  void take(int code) {
-    if (code > 0 && position_ > 0) {
-      excess_[slot(position_)] = code - member_code(position_);
-      if (position_ == 1) excess_[1] = excess_[0];
-    }
-    ++position_;
-  }
-
- private:
-  int member_code(int position) const {
-    const std::uint32_t frequency = frequencies_[token_index(table_.token(position))];
-    return frequency == 0 ? 0 : code_of_weight(frequency);
-  }
-  std::size_t slot(int position) const {
-    return !table_.symmetric && position > 1 && position % 2 != 0 ? 1 : 0;
-  }
-
-  const StoredTable& table_;
-  const Frequencies& frequencies_;
-  int position_ = 0;
-  std::array<int, 2> excess_{};
-};
-
 // Token 0 has the first slots, so that a decoder can tell it by a comparison; the others follow in
 // their order.
 int index_in_slot_order(int place) {
@@ -264,111 +209,10 @@ void build_token_costs(const Frequencies& frequencies, TokenCosts& costs) {
     if (frequencies[index] != 0) {
       costs[index] = cost_of_frequency(frequencies[index]);
     } else {
-      const int token = index - 32 < 0 ? 32 - index : index - 32;
-      // An escape writes 6 bits of length, a sign, and the bits of magnitude + 1 below its first.
-      const int length = bit_length(first_magnitude(token) + 1) - 1;
-      costs[index] =
-          static_cast<std::uint16_t>(escape + (7 + length - extra_bits(token)) * kCostPerBit);
+      const int token = index < 32 ? 32 - index : index - 32;
+      costs[index] = static_cast<std::uint16_t>(escape + escape_bits(token) * kCostPerBit);
     }
   }
-}
-
-StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, int last,
-                             bool symmetric, int member) {
-  StoredTable table;
-  table.member = member;
-  table.symmetric = symmetric;
-  table.last = last;
-  for (int i = 0; i < table.size(); ++i) {
-    const int token = table.token(i);
-    std::uint64_t count = counts[token_index(token)];
-    if (table.symmetric && token > 0) count = (count + counts[token_index(-token)] + 1) / 2;
-    const std::uint64_t weight = (count * kProbabilityScale + total / 2) / total;
-    table.codes[i] = static_cast<std::uint8_t>(
-        count == 0 && i > 0
-            ? 0
-            : code_of_weight(std::max<std::uint32_t>(1, static_cast<std::uint32_t>(weight))));
-  }
-  int least = stored_table_bits(table);
-  for (StoredTable other = table; ++other.low_bits < 4;) {
-    const int bits = stored_table_bits(other);
-    if (bits >= least) break;
-    least = bits;
-    table.low_bits = other.low_bits;
-  }
-  return table;
-}
-
-int stored_table_bits(const StoredTable& table) {
-  int bits = 8;
-  ExpectedCodes expected(table);
-  for (int i = 0; i < table.size(); ++i) {
-    bits += (fold(table.codes[i] - expected.next()) >> table.low_bits) + 1 + table.low_bits;
-    expected.take(table.codes[i]);
-  }
-  return bits;
-}
-
-void write_stored_table(const StoredTable& table, BitWriter& out) {
-  out.put(static_cast<std::uint32_t>(table.last), 5);
-  out.put(table.symmetric ? 1 : 0, 1);
-  out.put(static_cast<std::uint32_t>(table.low_bits), 2);
-  ExpectedCodes expected(table);
-  for (int i = 0; i < table.size(); ++i) {
-    const auto folded = static_cast<std::uint32_t>(fold(table.codes[i] - expected.next()));
-    for (std::uint32_t k = folded >> table.low_bits; k > 0; --k) out.put(1, 1);
-    out.put(0, 1);
-    out.put(folded & ((1u << table.low_bits) - 1), table.low_bits);
-    expected.take(table.codes[i]);
-  }
-}
-
-bool read_stored_table(BitReader& in, StoredTable& table) {
-  table.last = static_cast<int>(in.get(5));
-  table.symmetric = in.get(1) != 0;
-  table.low_bits = static_cast<int>(in.get(2));
-  ExpectedCodes expected(table);
-  for (int i = 0; i < table.size(); ++i) {
-    int high = 0;
-    while (in.ok() && in.get(1) != 0) {
-      if (++high > 2 * kMaxWeightCode) return false;
-    }
-    const int folded = high << table.low_bits | static_cast<int>(in.get(table.low_bits));
-    const int code = expected.next() + (folded % 2 != 0 ? -(folded + 1) / 2 : folded / 2);
-    if (!in.ok() || code < 0 || code > kMaxWeightCode) return false;
-    table.codes[i] = static_cast<std::uint8_t>(code);
-    expected.take(code);
-  }
-  return table.codes[0] > 0;
-}
-
-bool stored_table_frequencies(const StoredTable& table, Frequencies& frequencies) {
-  frequencies.fill(0);
-  std::array<std::uint32_t, kTokenCount> weights{};
-  std::uint32_t total = 0;
-  for (int i = 0; i < table.size(); ++i) {
-    const int token = table.token(i);
-    const std::uint32_t weight = weight_of_code(table.codes[i]);
-    weights[token_index(token)] = weight;
-    total += weight;
-    if (table.symmetric && token > 0) {
-      weights[token_index(-token)] = weight;
-      total += weight;
-    }
-  }
-  std::uint32_t sum = 0;
-  std::size_t largest = 0;
-  for (std::size_t index = 0; index < weights.size(); ++index) {
-    if (weights[index] == 0) continue;
-    const std::uint32_t frequency = std::max(1u, weights[index] * kProbabilityScale / total);
-    frequencies[index] = static_cast<std::uint16_t>(frequency);
-    sum += frequency;
-    if (frequencies[index] > frequencies[largest]) largest = index;
-  }
-  const std::int64_t rest = std::int64_t{kProbabilityScale} - sum + frequencies[largest];
-  if (rest < 1 || rest >= kProbabilityScale) return false;
-  frequencies[largest] = static_cast<std::uint16_t>(rest);
-  return true;
 }
 
 const Family& family() {
@@ -432,11 +276,6 @@ MemberChoice choose_member(const std::uint32_t* counts, int last) {
     choice = {member, cost};
     return true;
   };
-  constexpr std::uint64_t kFewTokens = 1024;
-  if (total > kFewTokens) {
-    for (int member = 0; member < kFamilySize; ++member) consider(member);
-    return choice;
-  }
   const auto spread =
       static_cast<std::uint32_t>(sum * kProbabilityScale / std::max<std::uint64_t>(total, 1));
   consider(0);

@@ -4,10 +4,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-
-#include "base/bits.hpp"
 
 namespace firn::encode {
 
@@ -35,6 +34,13 @@ inline constexpr std::uint32_t first_magnitude(int magnitude_token) {
                                                << extra_bits(magnitude_token);
 }
 
+// What an escape in place of this token writes beyond its own frequency and the token's extra bits:
+// 6 bits of length, a sign, and the bits of magnitude + 1 below its first.
+inline constexpr int escape_bits(int magnitude_token) {
+  return 6 + static_cast<int>(std::bit_width(first_magnitude(magnitude_token) + 1)) -
+         extra_bits(magnitude_token);
+}
+
 // By token_index. The escape is always present, so no frequency reaches 2^kProbabilityBits.
 using Frequencies = std::array<std::uint16_t, kTokenCount>;
 
@@ -59,37 +65,6 @@ using TokenCosts = std::array<std::uint16_t, kTokenCount>;
 void build_decode_slots(const Frequencies& frequencies, DecodeSlots& slots);
 void build_encode_tokens(const Frequencies& frequencies, EncodeTokens& tokens);
 void build_token_costs(const Frequencies& frequencies, TokenCosts& costs);
-
-// A distribution written into a stream, for what no member of the family fits: frequencies on a
-// logarithmic scale of four steps an octave (code 0: absent), told by how they differ from those of
-// a member, in some 3 to 30 bytes.
-struct StoredTable {
-  int member = 0;
-  bool symmetric = false;
-  int last = 0;      // largest |token| present
-  int low_bits = 0;  // of the Rice code of changes, 0 to 3
-  // In the order of the stream: escape, 0, then 1, 2, ... (symmetric) or 1, -1, 2, -2, ...
-  std::array<std::uint8_t, kTokenCount> codes{};
-
-  int size() const { return 2 + (symmetric ? last : 2 * last); }
-  int token(int position) const {
-    if (position == 0) return kEscapeToken;
-    if (symmetric) return position - 1;
-    return position % 2 == 0 ? position / 2 : -(position / 2);
-  }
-};
-
-// The table for these counts (by token index, not beyond +-last), whose sum is total > 0, told from
-// this member.
-StoredTable fit_stored_table(const std::uint32_t* counts, std::uint64_t total, int last,
-                             bool symmetric, int member);
-// All but the member.
-int stored_table_bits(const StoredTable& table);
-void write_stored_table(const StoredTable& table, BitWriter& out);
-// The member is there already. False when it is malformed or cut short.
-bool read_stored_table(BitReader& in, StoredTable& table);
-// Scales the weights to frequencies that sum to 2^kProbabilityBits. False when they cannot.
-bool stored_table_frequencies(const StoredTable& table, Frequencies& frequencies);
 
 inline constexpr int kFamilySize = 107;
 
@@ -122,8 +97,18 @@ struct MemberChoice {
 };
 MemberChoice choose_member(const std::uint32_t* counts, int last);
 
-// kCostPerBit * log2(value) for value > 0, rounded down; the same on every machine.
+// kCostPerBit * log2(value) for value > 0, rounded down. This and the next are the same on every
+// machine.
 std::uint32_t scaled_log2(std::uint32_t value);
+
+// log2 of a positive number, to 2e-4.
+inline double rough_log2(std::uint32_t value) {
+  const int exponent = static_cast<int>(std::bit_width(value)) - 1;
+  const double mantissa = static_cast<double>(value) / static_cast<double>(1u << exponent);
+  // ln m = 2 artanh((m - 1) / (m + 1))
+  const double s = (mantissa - 1) / (mantissa + 1), square = s * s;
+  return exponent + 2.885390081777927 * s * (1 + square * (1.0 / 3 + square * 0.2));
+}
 
 // Built on first use (under a millisecond), constant afterwards; safe from any thread.
 const Family& family();

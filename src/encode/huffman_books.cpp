@@ -6,6 +6,7 @@
 #include "encode/distributions.hpp"
 #include "encode/huffman.hpp"
 #include "encode/residual_symbols.hpp"
+#include "encode/residual_tokens.hpp"
 
 namespace firn::encode {
 namespace {
@@ -16,20 +17,6 @@ constexpr std::uint32_t kLeastWeight = 1u << (kWeightBits - kMaxCodeBits);
 constexpr std::uint32_t kMostWeight = 1u << kWeightBits;
 constexpr int kModelledClasses = 24;  // beyond them all residuals are escapes at any shift
 constexpr int kNarrowClasses = 33;
-
-// The token of a residual in units of 2^shift, as the rANS coder splits it.
-int token_of(std::int64_t residual, int shift) {
-  const std::int64_t half = (std::int64_t{1} << shift) >> 1;
-  const std::int64_t high = (residual + half) >> shift;
-  const auto size = static_cast<std::uint64_t>(high < 0 ? -high : high);
-  if (size > 4095) return kEscapeToken;
-  int token = static_cast<int>(size);
-  if (token >= kDirectTokens) {
-    const int exponent = static_cast<int>(std::bit_width(size)) - 1;
-    token = kDirectTokens + 2 * (exponent - 4) + static_cast<int>(size >> (exponent - 1) & 1);
-  }
-  return high < 0 ? -token : token;
-}
 
 // A token's frequency, shared by its residuals, times 2^count_log2 of them.
 std::uint32_t weight_of(const Frequencies& frequencies, int token, int shift, int count_log2) {

@@ -322,6 +322,38 @@ TEST(ContextRansSize, StoredTablesTakeWhatTheFamilyCannot) {
   EXPECT_LT(size, 1.01 * entropy_bytes(sample) + 100);
 }
 
+// Twenty contexts of a distribution that takes a table take it once, and so do those with few.
+TEST(ContextRansSize, ContextsAlikeShareATable) {
+  const auto lattice = [](unsigned contexts) {
+    Sample<std::int32_t> sample{"lattice", {}, {}};
+    std::mt19937 random(7);
+    for (int i = 0; i < 40000; ++i) {
+      sample.residuals.push_back(static_cast<std::int32_t>(random() % 4) * 2 - 3);
+      sample.contexts.push_back(
+          static_cast<std::uint8_t>(contexts * (random() % 256) * (random() % 256) / 65536));
+    }
+    return encode(simd::default_target(), sample).size();
+  };
+  EXPECT_LT(lattice(20), lattice(1) + 20);
+}
+
+// The sample that decides the shifts sees 1 residual in 50 of these, so none of the rare ones.
+TEST(ContextRansSize, AContextThatTheSampleMissedIsShiftedToo) {
+  Sample<std::int32_t> sample{"rare", std::vector<std::int32_t>(400000, 0), Bytes(400000, 0)};
+  std::mt19937 random(8);
+  constexpr int kRare = 60;
+  for (int i = 0; i < kRare; ++i) {
+    const auto at = static_cast<std::size_t>(40000 + 5000 * i + 1000);
+    sample.residuals[at] = static_cast<std::int32_t>(random() % 2000000) - 1000000;
+    sample.contexts[at] = 9;
+  }
+  Sample<std::int32_t> without = sample;
+  for (std::int32_t& residual : without.residuals) residual = 0;
+  // Of 21 bits each, and not of escapes, which take 30.
+  EXPECT_LT(encode(simd::default_target(), sample).size(),
+            encode(simd::default_target(), without).size() + kRare * 23 / 8);
+}
+
 TEST(ContextRansSize, AKibibyteCarriesNoTable) {
   const auto sample = scaled<std::int32_t>(256, 1, 0, 5);
   // Head 3 bytes, 8 lanes of 4; the rest is data.

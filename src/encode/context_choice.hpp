@@ -1,0 +1,28 @@
+// The encoder's policy: which distribution each context gets, so that descriptions and tokens
+// together take about the fewest bits. Not part of the format.
+#pragma once
+
+#include <cstdint>
+
+#include "encode/context_descriptions.hpp"
+#include "encode/context_rans.hpp"
+
+namespace firn::encode {
+
+struct ContextChoice {
+  Description description;
+  // Of the context, unless it is unused.
+  Frequencies frequencies;
+  TokenCosts costs;
+  // In 1/kCostPerBit: its tokens without raw bits, and the description without a shift.
+  std::uint64_t token_cost, description_cost;
+  std::uint64_t repeated_cost;  // all of it with the distribution of the context before
+
+  std::uint64_t cost() const { return token_cost + description_cost; }
+};
+
+// For tokens counted by cell; fills choices[0] to [shifts.context_count - 1].
+void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts,
+                     ContextChoice* choices);
+
+}  // namespace firn::encode

@@ -1,0 +1,130 @@
+#include <bit>
+#include <cstring>
+#include <numeric>
+
+#include "base/bits.hpp"
+#include "base/bytes.hpp"
+#include "encode/context_choice.hpp"
+#include "encode/context_descriptions.hpp"
+#include "encode/context_rans.hpp"
+#include "encode/context_tokens.hpp"
+
+namespace firn::encode {
+namespace {
+
+// A lane's last state: how many bits it has beyond the least, and those below its first.
+void write_state(std::uint32_t state, BitWriter& out) {
+  const int bits = static_cast<int>(std::bit_width(state)) - 1;
+  out.put(static_cast<std::uint32_t>(bits - kLeastStateBits), kStateLengthBits);
+  out.put(state - (1u << bits), bits);
+}
+
+// A lane costs about 2 bytes beyond what it holds, so a small payload takes few of them.
+constexpr std::size_t lanes_for(std::uint64_t payload_bytes) {
+  return payload_bytes < 1024 ? 8 : payload_bytes < 8192 ? 16 : 32;
+}
+
+}  // namespace
+
+template <class Q>
+std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t* contexts,
+                                         std::size_t count, simd::Target target) {
+  if (count == 0) return 0;
+  ContextShifts shifts;
+  const std::uint32_t* counts = count_tokens(residuals, contexts, count, true, target, shifts,
+                                             cells_.reserve(count), histogram_);
+  double bits = 0;
+  for (int c = 0; c < shifts.context_count; ++c) {
+    const std::uint32_t* tokens = counts + c * kTokenCount;
+    std::uint32_t total = 0;
+    for (int index = 0; index < kTokenCount; ++index) {
+      const std::uint32_t seen = tokens[index];
+      if (seen == 0) continue;
+      total += seen;
+      const int token = index < 32 ? 32 - index : index - 32;
+      // An escape takes some 20 bits; describing the distribution, 2 bits for each token.
+      const int raw = token == 32 ? 20 : extra_bits(token);
+      bits += static_cast<double>(seen) * (raw - rough_log2(seen)) + 2;
+    }
+    if (total == 0) continue;
+    bits += static_cast<double>(total) * (shifts.shift[c] + rough_log2(total)) + 8;
+  }
+  return static_cast<std::size_t>(bits / 8);
+}
+
+template <class Q>
+std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* contexts,
+                                       std::size_t count, std::span<const std::size_t> segments,
+                                       simd::Target target, std::uint8_t* out,
+                                       std::size_t capacity) {
+  if (count == 0) return 0;
+  const ContextRansKernels<Q>& kernels = context_rans_kernels<Q>(target);
+  RansWriter writer;
+  Cell* cells = cells_.reserve(count);
+  const std::uint32_t* counts =
+      count_tokens(residuals, contexts, count, false, target, writer.shifts, cells, histogram_);
+  const int context_count = writer.shifts.context_count;
+
+  // Distributions and the head of the payload.
+  ContextChoice* choices = choices_.reserve(kMaxContexts);
+  choose_contexts(counts, writer.shifts, choices);
+  const Family& members = family();
+  EncodeTokens* tables = tables_.reserve(kMaxContexts);
+  writer.tables = tables;
+  ByteWriter head(out + 1);
+  head.write(static_cast<std::uint8_t>(context_count));
+  BitWriter bits(head);
+  ExpectedDescription expected;
+  int before = -1;
+  std::uint64_t cost = 0;
+  for (int c = 0; c < context_count; ++c) {
+    const ContextChoice& choice = choices[c];
+    const Description& description = choice.description;
+    expected.write(description, before < 0 ? members.frequencies[0] : choices[before].frequencies,
+                   bits);
+    if (description.kind == DescriptionKind::unused) continue;
+    if (description.kind == DescriptionKind::repeated) {
+      tables[c] = before < 0 ? members.encode[0] : tables[before];
+    } else if (description.has_table()) {
+      build_encode_tokens(choice.frequencies, tables[c]);
+    } else {
+      tables[c] = members.encode[description.member];
+    }
+    before = c;
+    const std::uint32_t* tokens = counts + c * kTokenCount;
+    const std::uint64_t total = std::accumulate(tokens, tokens + kTokenCount, std::uint64_t{0});
+    cost += choice.cost() + total * writer.shifts.shift[c] * kCostPerBit;
+  }
+  writer.lanes = lanes_for(cost / (8 * kCostPerBit));
+  out[0] = static_cast<std::uint8_t>(std::countr_zero(writer.lanes));
+
+  // Words from the end of `out` down, then moved behind the head.
+  std::uint8_t* const end = out + capacity;
+  writer.next = end;
+  writer.states.fill(kRansLow);
+  const std::size_t whole[] = {count};
+  if (segments.empty()) segments = whole;
+  std::size_t segment_end = count;
+  for (std::size_t s = segments.size(); s-- > 0;) {
+    const std::size_t begin = segment_end - segments[s];
+    kernels.encode(writer, residuals + begin, contexts + begin, cells + begin, segments[s]);
+    segment_end = begin;
+  }
+  for (std::size_t lane = 0; lane < writer.lanes; ++lane) write_state(writer.states[lane], bits);
+  bits.finish();
+  const auto words = static_cast<std::size_t>(end - writer.next);
+  std::memmove(head.here(), writer.next, words);
+  return 1 + head.size() + words;
+}
+
+#define FIRN_INSTANTIATE(Q)                                                                     \
+  template std::size_t ContextRansEncoder::encode(const Q*, const std::uint8_t*, std::size_t,   \
+                                                  std::span<const std::size_t>, simd::Target,   \
+                                                  std::uint8_t*, std::size_t);                  \
+  template std::size_t ContextRansEncoder::estimate(const Q*, const std::uint8_t*, std::size_t, \
+                                                    simd::Target);
+FIRN_INSTANTIATE(std::int32_t)
+FIRN_INSTANTIATE(std::int64_t)
+#undef FIRN_INSTANTIATE
+
+}  // namespace firn::encode

@@ -1,0 +1,206 @@
+#include "encode/context_tokens.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <numeric>
+
+#include "base/bytes.hpp"
+#include "encode/residual_tokens.hpp"
+
+namespace firn::encode {
+namespace {
+
+// Into four histograms in turn, or two of them twice: equal neighbours do not wait for each other.
+void count_cells(const Cell* cells, std::size_t count,
+                 const std::array<std::uint32_t*, 4>& histograms) {
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const auto four = load_le<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(cells + i));
+    ++histograms[0][four & 0xFFFF];
+    ++histograms[1][four >> 16 & 0xFFFF];
+    ++histograms[2][four >> 32 & 0xFFFF];
+    ++histograms[3][four >> 48];
+  }
+  for (; i < count; ++i) ++histograms[0][cells[i]];
+}
+
+// By context in the sample: magnitudes by width (0 to 64), then residuals modulo 4.
+constexpr int kWidths = 65;
+constexpr int kSampleBins = kWidths + 4;
+
+// The shift of each of the contexts in the set, from the median magnitude of about so many groups:
+// it brings that below 4. Returns the set of those of which this is a guess, from a few residuals
+// or none.
+template <class Q>
+std::uint64_t sample_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                            std::size_t groups, std::uint64_t set, std::uint32_t* histogram,
+                            ContextShifts& shifts) {
+  const std::size_t step = std::max<std::size_t>(1, count / (groups * kRansGroup));
+  std::memset(histogram, 0,
+              sizeof *histogram * kSampleBins * static_cast<std::size_t>(shifts.context_count));
+  for (std::size_t group = 0; group < count; group += step * kRansGroup) {
+    const std::size_t end = std::min(count, group + kRansGroup);
+    for (std::size_t i = group; i < end; ++i) {
+      if ((set >> contexts[i] & 1) == 0) continue;
+      std::uint32_t* bins = histogram + contexts[i] * kSampleBins;
+      ++bins[std::bit_width(magnitude(residuals[i]))];
+      ++bins[kWidths + (residuals[i] & 3)];
+    }
+  }
+  // A context that the sample missed takes the shift of the one below it.
+  constexpr std::uint32_t kEnough = 32;
+  std::uint64_t guessed = 0;
+  int shift = 0;
+  shifts.max = 0;
+  for (int c = 0; c < shifts.context_count; ++c) {
+    if ((set >> c & 1) == 0) continue;
+    const std::uint32_t* widths = histogram + c * kSampleBins;
+    std::uint32_t total = 0;
+    for (int width = 0; width < kWidths; ++width) total += widths[width];
+    if (total < kEnough) guessed |= std::uint64_t{1} << c;
+    if (total > 0) {
+      int width = 0;
+      for (std::uint32_t seen = widths[0]; 2 * seen < total; seen += widths[width]) ++width;
+      shift = std::max(0, width - 2);
+      // Low bits that are not even (integers in disguise) are worth a token.
+      const std::uint32_t* modulo = widths + kWidths;
+      const bool uneven = 5 * *std::max_element(modulo, modulo + 4) > 2 * total && total >= 256;
+      if (uneven && shift <= 2) shift = 0;
+    }
+    shifts.shift[c] = static_cast<std::uint8_t>(shift);
+    shifts.max = std::max(shifts.max, shift);
+  }
+  return guessed;
+}
+
+// Returns the set of contexts whose shifts are guesses.
+template <class Q>
+std::uint64_t choose_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                            bool roughly, std::uint32_t* histogram, ContextShifts& shifts) {
+  constexpr std::size_t kFewGroups = 64, kManyGroups = 256;
+  if (shifts.context_count == 1 && count <= kManyGroups * kRansGroup) {
+    // Most often the median of the one context is below 4 as it is.
+    Unsigned<Q> small = 0;  // as wide as a residual, for a loop without conversions
+    for (std::size_t i = 0; i < count; ++i) {
+      small += static_cast<Unsigned<Q>>(residuals[i]) + 3 < 7;
+    }
+    if (2 * small >= count) return 0;
+  }
+  // At most bounds no context has a shift, and few samples tell.
+  const std::uint64_t guessed =
+      sample_shifts(residuals, contexts, count, kFewGroups, ~std::uint64_t{0}, histogram, shifts);
+  if (count <= kFewGroups * kRansGroup) return 0;
+  if (roughly || shifts.max == 0) return guessed;
+  std::uint64_t shifted = 0;
+  for (int c = 0; c < shifts.context_count; ++c) {
+    if (shifts.shift[c] > 0) shifted |= std::uint64_t{1} << c;
+  }
+  const std::uint64_t still =
+      sample_shifts(residuals, contexts, count, kManyGroups, shifted, histogram, shifts);
+  return count <= kManyGroups * kRansGroup ? 0 : (guessed & ~shifted) | still;
+}
+
+// How many bits more a shift needs to bring the median of these tokens below 4, and about what that
+// saves. 0 when that is not worth telling, and for as many as may have a table, which needs none.
+int missing_shift(const std::uint32_t* tokens, std::uint64_t* saved_bits) {
+  std::uint64_t total = 0;
+  for (int index = 0; index < kTokenCount; ++index) total += tokens[index];
+  std::uint64_t seen = tokens[token_index(0)];
+  int token = 0;
+  while (2 * seen < total && ++token <= kMaxToken) {
+    seen += std::uint64_t{tokens[token_index(token)]} + tokens[token_index(-token)];
+  }
+  const int bits = static_cast<int>(std::bit_width(first_magnitude(token))) - 2;
+  constexpr std::uint64_t kFewTokens = 200;
+  if (bits <= 0 || total > kFewTokens || total * static_cast<std::uint64_t>(bits) < 8) return 0;
+  *saved_bits += total * static_cast<std::uint64_t>(bits);
+  return bits;
+}
+
+// Residuals of the contexts in the set are shifted and counted again where their tokens show that
+// the shift was a bad guess, if that saves enough for another look at all contexts. Only of the
+// last contexts, those where most goes on: few groups have any of them, which a comparison tells.
+template <class Q>
+void correct_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                    std::uint64_t set, ContextShifts& shifts, Cell* cells, std::uint32_t* counts) {
+  constexpr std::size_t kValuesPerBit = 256, kValuesPerLook = 4;
+  std::size_t looked_at = 0;
+  int first_looked_at = shifts.context_count;
+  while (set != 0 && first_looked_at > 0) {
+    const std::uint32_t* tokens = counts + (first_looked_at - 1) * kTokenCount;
+    looked_at = std::accumulate(tokens, tokens + kTokenCount, looked_at);
+    if (looked_at * kValuesPerLook > count) break;
+    --first_looked_at;
+  }
+  if (first_looked_at == shifts.context_count) return;
+  set &= ~std::uint64_t{0} >> (kMaxContexts - shifts.context_count);
+  set &= ~std::uint64_t{0} << first_looked_at;
+  while (set != 0) {
+    std::array<int, kMaxContexts> more{};
+    std::uint64_t wrong = 0, saved_bits = 0;
+    for (std::uint64_t rest = set; rest != 0; rest &= rest - 1) {
+      const auto c = static_cast<std::size_t>(std::countr_zero(rest));
+      more[c] = missing_shift(counts + c * kTokenCount, &saved_bits);
+      if (more[c] != 0) wrong |= std::uint64_t{1} << c;
+    }
+    if (saved_bits * kValuesPerBit < count) return;
+    for (std::uint64_t rest = wrong; rest != 0; rest &= rest - 1) {
+      const auto c = static_cast<std::size_t>(std::countr_zero(rest));
+      shifts.shift[c] = static_cast<std::uint8_t>(shifts.shift[c] + more[c]);
+      shifts.max = std::max<int>(shifts.max, shifts.shift[c]);
+      std::fill_n(counts + c * kTokenCount, kTokenCount, 0);
+    }
+    const auto first = static_cast<std::uint8_t>(std::countr_zero(wrong));
+    for (std::size_t group = 0; group < count; group += kRansGroup) {
+      const std::size_t end = std::min(count, group + kRansGroup);
+      std::uint8_t largest = 0;
+      for (std::size_t i = group; i < end; ++i) largest = std::max(largest, contexts[i]);
+      if (largest < first) continue;
+      for (std::size_t i = group; i < end; ++i) {
+        if ((wrong >> contexts[i] & 1) == 0) continue;
+        const int token = token_of(residuals[i], shifts.shift[contexts[i]]);
+        cells[i] = static_cast<Cell>(contexts[i] * kTokenCount + token_index(token));
+        ++counts[cells[i]];
+      }
+    }
+    set = wrong;
+  }
+}
+
+}  // namespace
+
+template <class Q>
+const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contexts,
+                                  std::size_t count, bool roughly, simd::Target target,
+                                  ContextShifts& shifts, Cell* cells,
+                                  ScratchArray<std::uint32_t>& memory) {
+  std::uint8_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, contexts[i]);
+  shifts.context_count = largest + 1;
+  const std::size_t size = static_cast<std::size_t>(shifts.context_count) * kTokenCount;
+  // More of them only where that is no more work than counting.
+  const std::size_t tables = 2 * size <= count ? 4 : 2;
+  std::uint32_t* counts = memory.reserve(4 * kSampleBins * kMaxContexts);
+  const std::uint64_t guessed = choose_shifts(residuals, contexts, count, roughly, counts, shifts);
+  context_rans_kernels<Q>(target).tokenize(residuals, contexts, shifts, count, cells);
+  std::memset(counts, 0, tables * size * sizeof *counts);
+  count_cells(cells, count,
+              {counts, counts + size, counts + 2 % tables * size, counts + 3 % tables * size});
+  for (std::size_t table = 1; table < tables; ++table) {
+    for (std::size_t k = 0; k < size; ++k) counts[k] += counts[table * size + k];
+  }
+  if (!roughly) correct_shifts(residuals, contexts, count, guessed, shifts, cells, counts);
+  return counts;
+}
+
+#define FIRN_INSTANTIATE(Q)                                                                    \
+  template const std::uint32_t* count_tokens(const Q*, const std::uint8_t*, std::size_t, bool, \
+                                             simd::Target, ContextShifts&, Cell*,              \
+                                             ScratchArray<std::uint32_t>&);
+FIRN_INSTANTIATE(std::int32_t)
+FIRN_INSTANTIATE(std::int64_t)
+#undef FIRN_INSTANTIATE
+
+}  // namespace firn::encode
