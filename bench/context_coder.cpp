@@ -110,6 +110,8 @@ Times time_zfp(const Field& field, double rel) {
   return times;
 }
 
+constexpr const char* kUsage = "firn_bench_context_coder [FOLDER] [--rel 1e-2 1e-3 1e-4]";
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
@@ -121,15 +123,11 @@ int main(int argument_count, char** arguments) {
         bounds.push_back(std::atof(arguments[++i]));
       }
     } else {
-      folder = arguments[i];
+      folder = bench::folder_argument(arguments[i], kUsage);
     }
   }
   if (bounds.empty()) bounds = {1e-2, 1e-3, 1e-4};
-  const auto fields = bench::load_folder(folder);
-  if (fields.empty()) {
-    std::fprintf(stderr, "no fields in %s\n", folder.c_str());
-    return 1;
-  }
+  const auto fields = bench::load_folder(folder, kUsage);
   const bool with_zfp = firn_cli::ZfpPeer::available();
   std::printf("rANS with %d contexts: MB/s, and as a multiple of zfp's\n", kContexts);
   std::printf("%-8s %-24s %8s %8s %9s %9s\n", "rel", "field", "encode", "decode", "of zfp's",
