@@ -9,6 +9,7 @@ namespace {
 // Below these a table or a merger cannot save what it takes to find it.
 constexpr std::uint64_t kTableWorth = 600 * kCostPerBit;
 constexpr std::uint64_t kMisfitWorth = 20 * kCostPerBit;
+constexpr std::uint64_t kQuickMisfitWorth = 64 * kCostPerBit, kQuickMisfitShare = 256;
 constexpr std::uint64_t kMergerWorth = 100 * kCostPerBit;
 constexpr std::uint64_t kManyTokens = 2048;
 constexpr std::uint64_t kFineSteps = 16384;  // tokens that tell them apart
@@ -70,8 +71,13 @@ Entropy entropy_of(const Tokens& tokens) {
 class Chooser {
  public:
   Chooser(const Tokens& tokens, int shift, const ExpectedDescription& expected,
-          const ContextChoice* before, ContextChoice& best)
-      : tokens_(tokens), shift_(shift), expected_(expected), before_(before), best_(best) {}
+          const ContextChoice* before, bool thoroughly, ContextChoice& best)
+      : tokens_(tokens),
+        shift_(shift),
+        expected_(expected),
+        before_(before),
+        thoroughly_(thoroughly),
+        best_(best) {}
 
   void choose() {
     best_.description.shift = shift_;
@@ -82,10 +88,12 @@ class Chooser {
     if (best_.cost() < kTableWorth) return;
     const Entropy entropy = entropy_of(tokens_);
     const auto perfect = static_cast<std::uint64_t>(std::max(0.0, entropy.bits * kCostPerBit));
-    if (best_.cost() < perfect + kMisfitWorth) return;
+    const std::uint64_t worth =
+        thoroughly_ ? kMisfitWorth : kQuickMisfitWorth + perfect / kQuickMisfitShare;
+    if (best_.cost() < perfect + worth) return;
     // Told from what is nearer, with signs apart if that is worth their codes. Where tokens are
     // many the time is there to try both when there is no telling.
-    const bool thorough = tokens_.total >= kManyTokens;
+    const bool thorough = thoroughly_ && tokens_.total >= kManyTokens;
     const std::uint64_t slack = thorough ? 8 : 1;
     const std::uint64_t of_member = member.cost - std::min(member.cost, perfect);
     const std::uint64_t of_before =
@@ -179,12 +187,13 @@ class Chooser {
   int shift_;
   const ExpectedDescription& expected_;
   const ContextChoice* before_;  // none for the first context
+  bool thoroughly_;
   ContextChoice& best_;
 };
 
 }  // namespace
 
-void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts,
+void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts, bool thoroughly,
                      ContextChoice* choices) {
   const auto tokens_of = [&](int c) { return Tokens(counts + c * kTokenCount); };
   const auto shift_of = [&](int c) { return int{shifts.shift[static_cast<std::size_t>(c)]}; };
@@ -200,14 +209,14 @@ void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts,
       expected.advance(choice.description);
       continue;
     }
-    if (chosen != c) Chooser(tokens, shift_of(c), expected, before, choice).choose();
+    if (chosen != c) Chooser(tokens, shift_of(c), expected, before, thoroughly, choice).choose();
 
     // Contexts that follow may do with the same distribution, made for all of them.
     bool merged = false;
     ExpectedDescription after = expected;
     after.advance(choice.description);
-    for (int next = c + 1;
-         next < shifts.context_count && choice.description.kind != DescriptionKind::repeated;
+    const int end = thoroughly ? shifts.context_count : 0;
+    for (int next = c + 1; next < end && choice.description.kind != DescriptionKind::repeated;
          ++next) {
       const Tokens more = tokens_of(next);
       if (more.total == 0) {
@@ -216,13 +225,13 @@ void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts,
         continue;
       }
       if (shift_of(next) != shift_of(c)) break;
-      Chooser(more, shift_of(next), after, &choice, choices[next]).choose();
+      Chooser(more, shift_of(next), after, &choice, thoroughly, choices[next]).choose();
       if (!merged) chosen = next;
       if (choices[next].repeated_cost > choices[next].cost() + kMergerWorth) break;
       Tokens all = tokens;
       all.add(more);
       ContextChoice both;
-      Chooser(all, shift_of(c), expected, before, both).choose();
+      Chooser(all, shift_of(c), expected, before, thoroughly, both).choose();
       const std::uint64_t apart =
           tokens.cost(choice.costs) + choice.description_cost + choices[next].cost();
       if (both.cost() + cost_of_bits(kind_bits(DescriptionKind::repeated)) >= apart) break;

@@ -21,8 +21,9 @@ struct ContextChoice {
   std::uint64_t cost() const { return token_cost + description_cost; }
 };
 
-// For tokens counted by cell; fills choices[0] to [shifts.context_count - 1].
-void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts,
+// For tokens counted by cell; fills choices[0] to [shifts.context_count - 1]. Looking thoroughly
+// takes several times as long and saves some 0.1 %.
+void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts, bool thoroughly,
                      ContextChoice* choices);
 
 }  // namespace firn::encode

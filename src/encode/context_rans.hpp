@@ -42,6 +42,9 @@ struct ContextChoice;
 // Reusable; keeps its working memory. One thread at a time.
 class ContextRansEncoder {
  public:
+  // How hard to look for the distributions of contexts; thoroughly unless told.
+  void set_thorough(bool thorough) { thorough_ = thorough; }
+
   // contexts[i] < kMaxContexts. `segments` sums to count; empty means one segment. Writes to `out`
   // and returns the size, the same for every target. `capacity` is the room there:
   // context_rans_capacity<Q>(count), or that of a smaller number plus 1/64 byte for each further
@@ -64,6 +67,7 @@ class ContextRansEncoder {
                        simd::Target target);
 
  private:
+  bool thorough_ = true;
   ScratchArray<std::uint16_t> cells_;
   ScratchArray<std::uint32_t> histogram_;
   ScratchArray<ContextChoice> choices_;

@@ -67,7 +67,7 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
 
   // Distributions and the head of the payload.
   ContextChoice* choices = choices_.reserve(kMaxContexts);
-  choose_contexts(counts, writer.shifts, choices);
+  choose_contexts(counts, writer.shifts, thorough_, choices);
   const Family& members = family();
   EncodeTokens* tables = tables_.reserve(kMaxContexts);
   writer.tables = tables;

@@ -485,6 +485,7 @@ template <class T>
 Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                std::uint8_t* out) {
   Encoded encoded;
+  workspace.rans_encoder.set_thorough(parameters.thorough);
   const std::size_t raw_bytes = chunk.count() * sizeof(T);
   if (encode_constant(chunk, out, &encoded)) return encoded;
   if (parameters.bound_abs > 0) {
