@@ -21,21 +21,15 @@ constexpr std::uint64_t cost_of_bits(int bits) {
 
 // The tokens of one context, or of several.
 struct Tokens {
-  std::array<std::uint32_t, kTokenCount> counts;
+  const std::uint32_t* counts;
   std::uint64_t total = 0;
-  int last = 0;  // the largest magnitude of those that are no escapes
+  int last = kMaxToken;  // the largest magnitude of those that are no escapes
 
-  explicit Tokens(const std::uint32_t* from) {
-    std::copy(from, from + kTokenCount, counts.begin());
-    for (const std::uint32_t count : counts) total += count;
-    for (last = kMaxToken; last > 0; --last) {
-      if (counts[token_index(last)] + counts[token_index(-last)] > 0) break;
-    }
-  }
-  void add(const Tokens& other) {
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
-    total += other.total;
-    last = std::max(last, other.last);
+  explicit Tokens(const std::uint32_t* from) : counts(from) {
+    std::uint32_t sum = 0;
+    for (int i = 0; i < kTokenCount; ++i) sum += counts[i];
+    total = sum;
+    while (last > 0 && counts[token_index(last)] + counts[token_index(-last)] == 0) --last;
   }
   std::uint64_t cost(const TokenCosts& costs) const {
     std::uint64_t sum = std::uint64_t{counts[0]} * costs[0];
@@ -81,7 +75,7 @@ class Chooser {
 
   void choose() {
     best_.description.shift = shift_;
-    const MemberChoice member = choose_member(tokens_.counts.data(), tokens_.last);
+    const MemberChoice member = choose_member(tokens_.counts, tokens_.last);
     take_member(member.member, member.cost);
     consider_members(member.member);
     if (before_ != nullptr) consider_repetition();
@@ -105,7 +99,7 @@ class Chooser {
         continue;
       }
       if (before_ != nullptr && of_before < slack * of_member) {
-        consider_table(DescriptionKind::changed_table, before_->frequencies,
+        consider_table(DescriptionKind::changed_table, before_->frequencies(),
                        kind_bits(DescriptionKind::changed_table), symmetric, 0);
       }
       if (of_member <= slack * of_before) {
@@ -141,31 +135,30 @@ class Chooser {
       if (token_cost + description_cost(member) < best_.cost()) take_member(member, token_cost);
     };
     consider(expected_.expected_member(shift_));
-    if (fitting > 0) {
+    if (thoroughly_ && fitting > 0) {
       const MemberPlace place = place_of_member(fitting);
       for (int near = -1; near <= 1; ++near) {
         consider(expected_.member_of_expected_shape(place.level + near));
       }
     }
-    best_.frequencies = family().frequencies[best_.description.member];
-    best_.costs = family().costs[best_.description.member];
+    best_.member = best_.description.member;
+    best_.own = false;
   }
 
   void consider_repetition() {
-    const std::uint64_t token_cost = tokens_.cost(before_->costs);
+    const std::uint64_t token_cost = tokens_.cost(before_->costs());
     const std::uint64_t described = cost_of_bits(kind_bits(DescriptionKind::repeated));
     best_.repeated_cost = token_cost + described;
     if (best_.repeated_cost >= best_.cost()) return;
     best_.description.kind = DescriptionKind::repeated;
-    best_.frequencies = before_->frequencies;
-    best_.costs = before_->costs;
+    best_.take_distribution_of(*before_);
     best_.token_cost = token_cost;
     best_.description_cost = described;
   }
 
   void consider_table(DescriptionKind kind, const Frequencies& reference, int bits, bool symmetric,
                       int member) {
-    const StoredTable table = fit_stored_table(tokens_.counts.data(), tokens_.total, tokens_.last,
+    const StoredTable table = fit_stored_table(tokens_.counts, tokens_.total, tokens_.last,
                                                reference, symmetric, tokens_.total >= kFineSteps);
     Frequencies frequencies;
     if (!stored_table_frequencies(table, frequencies)) return;
@@ -177,8 +170,9 @@ class Chooser {
     best_.description.kind = kind;
     best_.description.member = member;
     best_.description.table = table;
-    best_.frequencies = frequencies;
-    best_.costs = costs;
+    best_.own = true;
+    best_.own_frequencies = frequencies;
+    best_.own_costs = costs;
     best_.token_cost = token_cost;
     best_.description_cost = described;
   }
@@ -213,6 +207,7 @@ void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts, b
 
     // Contexts that follow may do with the same distribution, made for all of them.
     bool merged = false;
+    std::array<std::uint32_t, kTokenCount> together;
     ExpectedDescription after = expected;
     after.advance(choice.description);
     const int end = thoroughly ? shifts.context_count : 0;
@@ -228,15 +223,17 @@ void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts, b
       Chooser(more, shift_of(next), after, &choice, thoroughly, choices[next]).choose();
       if (!merged) chosen = next;
       if (choices[next].repeated_cost > choices[next].cost() + kMergerWorth) break;
-      Tokens all = tokens;
-      all.add(more);
+      std::array<std::uint32_t, kTokenCount> sum;
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = tokens.counts[i] + more.counts[i];
+      const Tokens all(sum.data());
       ContextChoice both;
       Chooser(all, shift_of(c), expected, before, thoroughly, both).choose();
       const std::uint64_t apart =
-          tokens.cost(choice.costs) + choice.description_cost + choices[next].cost();
+          tokens.cost(choice.costs()) + choice.description_cost + choices[next].cost();
       if (both.cost() + cost_of_bits(kind_bits(DescriptionKind::repeated)) >= apart) break;
       choice = both;
-      tokens = all;
+      together = sum;
+      tokens = Tokens(together.data());
       merged = true;
       chosen = -1;
       after = expected;
@@ -249,7 +246,7 @@ void choose_contexts(const std::uint32_t* counts, const ContextShifts& shifts, b
         after.advance(repeated);
       }
     }
-    if (merged) choice.token_cost = tokens_of(c).cost(choice.costs);
+    if (merged) choice.token_cost = tokens_of(c).cost(choice.costs());
     expected.advance(choice.description);
     before = &choice;
   }

@@ -11,14 +11,27 @@ namespace firn::encode {
 
 struct ContextChoice {
   Description description;
-  // Of the context, unless it is unused.
-  Frequencies frequencies;
-  TokenCosts costs;
+  // Whose distribution it has: a member's, or one of its own.
+  int member = 0;
+  bool own = false;
+  Frequencies own_frequencies;
+  TokenCosts own_costs;
   // In 1/kCostPerBit: its tokens without raw bits, and the description without a shift.
   std::uint64_t token_cost, description_cost;
   std::uint64_t repeated_cost;  // all of it with the distribution of the context before
 
   std::uint64_t cost() const { return token_cost + description_cost; }
+  const Frequencies& frequencies() const {
+    return own ? own_frequencies : family().frequencies[member];
+  }
+  const TokenCosts& costs() const { return own ? own_costs : family().costs[member]; }
+  void take_distribution_of(const ContextChoice& other) {
+    member = other.member;
+    own = other.own;
+    if (!own) return;
+    own_frequencies = other.own_frequencies;
+    own_costs = other.own_costs;
+  }
 };
 
 // For tokens counted by cell; fills choices[0] to [shifts.context_count - 1]. Looking thoroughly

@@ -80,13 +80,13 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
   for (int c = 0; c < context_count; ++c) {
     const ContextChoice& choice = choices[c];
     const Description& description = choice.description;
-    expected.write(description, before < 0 ? members.frequencies[0] : choices[before].frequencies,
+    expected.write(description, before < 0 ? members.frequencies[0] : choices[before].frequencies(),
                    bits);
     if (description.kind == DescriptionKind::unused) continue;
     if (description.kind == DescriptionKind::repeated) {
       tables[c] = before < 0 ? members.encode[0] : tables[before];
     } else if (description.has_table()) {
-      build_encode_tokens(choice.frequencies, tables[c]);
+      build_encode_tokens(choice.frequencies(), tables[c]);
     } else {
       tables[c] = members.encode[description.member];
     }
