@@ -36,6 +36,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 HWY_INLINE hn::Vec256<int32_t> nearest_int(hn::Vec256<float> v) {
   return hn::Vec256<int32_t>{_mm256_cvtps_epi32(v.raw)};
 }
+#elif HWY_TARGET == HWY_AVX3
+HWY_INLINE hn::Vec512<int32_t> nearest_int(hn::Vec512<float> v) {
+  return hn::Vec512<int32_t>{_mm512_cvtps_epi32(v.raw)};
+}
 #else
 template <class V>
 HWY_INLINE auto nearest_int(V v) {
@@ -180,6 +184,10 @@ HWY_INLINE hn::Vec<Shorts> shorten(V low, V high) {
 #if HWY_TARGET == HWY_AVX2
   const auto pairs = hn::ReorderDemote2To(d, low, high);
   return hn::Vec<Shorts>{_mm256_permute4x64_epi64(pairs.raw, 0xD8)};
+#elif HWY_TARGET == HWY_AVX3
+  const auto pairs = hn::ReorderDemote2To(d, low, high);
+  const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+  return hn::Vec<Shorts>{_mm512_permutexvar_epi64(order, pairs.raw)};
 #else
   const hn::Half<Shorts> half;
   return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
