@@ -157,9 +157,9 @@ struct Compressor::State {
         options.pipeline == Pipeline::automatic) {
       return engine::compress_to_psnr(array, options, execution, crew, scratch, output);
     }
-    auto plan = plan::make_plan(array, options, crew);
-    if (!plan) return plan.error();
-    return engine::compress(array, *plan, execution, crew, scratch, output);
+    plan::Plan plan;
+    if (const Status status = plan::make_plan(array, options, crew, &plan); !status) return status;
+    return engine::compress(array, plan, execution, crew, scratch, output);
   }
 };
 

@@ -251,7 +251,7 @@ HWY_INLINE int mark_planes(PlanesUpTo<kCount>& planes) {
     planes.mask[p] = nonzero_bytes(planes.plane[p]);
     crowded |= static_cast<uint64_t>(std::popcount(planes.mask[p]) > kMaxSparse) << p;
   }
-  planes.mask[kPlanes] = 0;
+  for (int p = kPlanes; p < (kPlanes == 8 ? 16 : kPlanes + 1); ++p) planes.mask[p] = 0;
   return static_cast<int>(std::bit_width(crowded));
 }
 
@@ -262,12 +262,24 @@ HWY_INLINE uint8_t* write_sparse(const PlanesUpTo<kCount>& planes, int width, in
                                  uint8_t* out) {
   uint8_t* pairs = out;
   out += (width - dense + 1) / 2;
-  for (int p = dense; p < width; p += 2) {
-    const uint64_t masks = planes.mask[p] | static_cast<uint64_t>(planes.mask[p + 1]) << 32;
-    const unsigned pair = nonzero_bytes(masks);
-    *pairs++ = static_cast<uint8_t>(pair);
-    compress8(hn::BitCast(EightBytes(), hn::Set(hn::FixedTag<uint64_t, 1>(), masks)), pair, out);
-    out += std::popcount(pair);
+  if constexpr (kPlanes == 8) {
+    // How many masks there are is hard to predict; those behind the last are zero.
+    const auto* masks = reinterpret_cast<const uint8_t*>(planes.mask + dense);
+    const uint32_t nonzero = nonzero_bytes(masks);
+    std::memcpy(pairs, &nonzero, sizeof nonzero);
+    for (int i = 0; i < 4; ++i) {
+      const unsigned pair = nonzero >> 8 * i & 0xFF;
+      compress8(masks + 8 * i, pair, out);
+      out += std::popcount(pair);
+    }
+  } else {
+    for (int p = dense; p < width; p += 2) {
+      const uint64_t masks = planes.mask[p] | static_cast<uint64_t>(planes.mask[p + 1]) << 32;
+      const unsigned pair = nonzero_bytes(masks);
+      *pairs++ = static_cast<uint8_t>(pair);
+      compress8(hn::BitCast(EightBytes(), hn::Set(hn::FixedTag<uint64_t, 1>(), masks)), pair, out);
+      out += std::popcount(pair);
+    }
   }
   for (int p = dense; p < width; ++p) {
     out = compress_plane(planes.plane[p], planes.mask[p], out);

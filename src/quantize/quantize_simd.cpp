@@ -9,6 +9,8 @@
 #include <hwy/highway.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #ifndef FIRN_QUANTIZE_REFERENCE
@@ -21,6 +23,31 @@ const ShortKernels<T>& short_kernels();
 template <class T>
 const RangeKernels<T>& range_kernels();
 }  // namespace firn::quantize::reference
+
+namespace firn::quantize {
+
+// For each mask of 8 lanes of 16 bits: from which bytes the lanes come when each that is masked
+// repeats the one before it; 128 (zero) where there is none.
+struct HoldShuffles {
+  alignas(64) std::uint8_t bytes[256][16];
+};
+constexpr HoldShuffles make_hold_shuffles() {
+  HoldShuffles shuffles{};
+  for (int mask = 0; mask < 256; ++mask) {
+    int from = -1;
+    for (int lane = 0; lane < 8; ++lane) {
+      if ((mask >> lane & 1) == 0) from = lane;
+      for (int b = 0; b < 2; ++b) {
+        shuffles.bytes[mask][2 * lane + b] =
+            static_cast<std::uint8_t>(from < 0 ? 128 : 2 * from + b);
+      }
+    }
+  }
+  return shuffles;
+}
+inline constexpr HoldShuffles kHoldShuffles = make_hold_shuffles();
+
+}  // namespace firn::quantize
 #endif  // FIRN_QUANTIZE_REFERENCE
 
 // The bodies of loops, called several times in each.
@@ -57,24 +84,31 @@ HWY_INLINE int64_t magic_plus(int64_t base) {
   return static_cast<int64_t>(static_cast<uint64_t>(kMagicBits) + static_cast<uint64_t>(base));
 }
 
-// step(i) for every whole vector of `width` values; returns where they end. Long rows are read at
-// four places at once: hardware prefetches each stream on its own, and one alone gets half of the
-// memory's bandwidth.
+// step(i, place) for every whole vector of `width` values; returns where they end. Long rows are
+// read at four places at once: hardware prefetches each stream on its own, and one alone gets half
+// of the memory's bandwidth.
+constexpr size_t kPlaces = 4;
 template <class Step>
 HWY_INLINE size_t for_each_vector(size_t count, size_t width, Step step) {
   constexpr size_t kLong = 8192;
   size_t i = 0;
   if (count >= kLong) {
-    const size_t quarter = count / 4 / width * width;
+    const size_t quarter = count / kPlaces / width * width;
     for (; i < quarter; i += width) {
-      step(i);
-      step(i + quarter);
-      step(i + 2 * quarter);
-      step(i + 3 * quarter);
+      step(i, 0);
+      step(i + quarter, 1);
+      step(i + 2 * quarter, 2);
+      step(i + 3 * quarter, 3);
     }
-    i = 4 * quarter;
+    i = kPlaces * quarter;
   }
-  for (; i + width <= count; i += width) step(i);
+  for (; i + kPlaces * width <= count; i += kPlaces * width) {
+    step(i, 0);
+    step(i + width, 1);
+    step(i + 2 * width, 2);
+    step(i + 3 * width, 3);
+  }
+  for (; i + width <= count; i += width) step(i, 0);
   return i;
 }
 
@@ -149,7 +183,7 @@ RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scal
   // Two accumulators: a chain of maxima would otherwise bound the loop.
   Accumulator<T> even{hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
   Accumulator<T> odd = even;
-  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) FIRN_ALWAYS_INLINE {
+  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
     step(values + at, scale, base, codes + at, even);
     step(values + at + lanes, scale, base, codes + at + lanes, odd);
   });
@@ -171,6 +205,22 @@ RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scal
   outcome.within = hn::AllTrue(d, hn::And(even.within, odd.within));
   outcome.max_error = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.max_error, odd.max_error)));
   return outcome;
+}
+
+// As few bytes as the mask has are read again: a load of more would have to wait for the store.
+template <class D, class M>
+HWY_INLINE uint64_t bits_of(D d, M mask) {
+  constexpr size_t kBytes = (hn::MaxLanes(D()) + 7) / 8;
+  uint8_t bytes[8];
+  hn::StoreMaskBits(d, mask, bytes);
+  if constexpr (kBytes == 1) {
+    return bytes[0];
+  } else {
+    uint16_t two;
+    static_assert(kBytes == sizeof two);
+    std::memcpy(&two, bytes, sizeof two);
+    return two;
+  }
 }
 
 #if HWY_TARGET != HWY_SCALAR
@@ -201,16 +251,24 @@ struct FloatErrors {
 };
 HWY_INLINE FloatErrors no_errors(float) { return {hn::Zero(hn::ScalableTag<int32_t>())}; }
 
-// The codes of a vector of 32-bit codes' worth of values.
-HWY_INLINE auto short_codes(const float* values, const Scale<float>& scale, int32_t base,
-                            FloatErrors& errors) {
+// The codes of a vector of 32-bit codes' worth of values, which `load` loads.
+template <class Load>
+HWY_INLINE auto short_codes(const float* values, Load& load, const Scale<float>& scale,
+                            int32_t base, FloatErrors& errors) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
-  const auto value = hn::LoadU(d, values);
+  const auto value = load(values);
   // One that does not fit 32 bits becomes a code far from both the value and the base.
   const auto q = nearest_int(hn::Mul(value, hn::Set(d, scale.inverse_step)));
   const auto decoded = hn::Mul(hn::ConvertTo(d, q), hn::Set(d, scale.step));
-  errors.worst = hn::Max(errors.worst, hn::BitCast(di, hn::Abs(hn::Sub(decoded, value))));
+  const auto error = hn::Sub(decoded, value);
+#if HWY_TARGET == HWY_AVX3
+  // The larger magnitude. It passes over NaN, whose code is among those far from the base.
+  errors.worst.raw = _mm512_castps_si512(
+      _mm512_range_ps(_mm512_castsi512_ps(errors.worst.raw), error.raw, 0b1011));
+#else
+  errors.worst = hn::Max(errors.worst, hn::BitCast(di, hn::Abs(error)));
+#endif
   return hn::Sub(q, hn::Set(di, base));
 }
 
@@ -231,8 +289,9 @@ HWY_INLINE DoubleErrors no_errors(double) {
   return {hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
 }
 
-HWY_INLINE auto short_codes(const double* values, const Scale<double>& scale, int32_t base,
-                            DoubleErrors& errors) {
+template <class Load>
+HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double>& scale,
+                            int32_t base, DoubleErrors& errors) {
   const hn::ScalableTag<double> d;
   const hn::ScalableTag<int32_t> di;
   const hn::RebindToUnsigned<decltype(d)> du64;
@@ -240,7 +299,7 @@ HWY_INLINE auto short_codes(const double* values, const Scale<double>& scale, in
   const auto limit = hn::Set(d, kNarrowLimit);
   const auto magic = hn::Set(d, kMagic);
   const auto half = [&](const double* from) HWY_ATTR {
-    const auto value = hn::LoadU(d, from);
+    const auto value = load(from);
     const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
     const auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
     const auto decoded = hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step));
@@ -262,58 +321,128 @@ HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale
   return outcome;
 }
 
+// Quantises vectors of a row and keeps what the row's outcome needs.
+template <class T>
+struct ShortQuantizer {
+  const Scale<T> scale;
+  const int32_t base;
+  decltype(no_errors(T{})) even = no_errors(T{}), odd = even;
+  hn::Vec<Shorts> lowest = hn::Zero(Shorts()), highest = lowest;
+
+  template <class Load>
+  HWY_INLINE void step(const T* from, Load& load, int16_t* to) {
+    const Shorts d;
+    const size_t half = hn::Lanes(d) / 2;
+    const auto low = short_codes(from, load, scale, base, even);
+    const auto both = shorten(low, short_codes(from + half, load, scale, base, odd));
+    lowest = hn::Min(lowest, both);
+    highest = hn::Max(highest, both);
+    hn::StoreU(both, d, to);
+  }
+
+  HWY_INLINE RowOutcome<T> outcome() const {
+    const Shorts d;
+    const RowOutcome<T> first = outcome_of(even, scale), second = outcome_of(odd, scale);
+    RowOutcome<T> outcome;
+    outcome.within = first.within && second.within &&
+                     hn::GetLane(hn::MinOfLanes(d, lowest)) >= -kShortLimit &&
+                     hn::GetLane(hn::MaxOfLanes(d, highest)) <= kShortLimit;
+    outcome.max_error = first.max_error < second.max_error ? second.max_error : first.max_error;
+    return outcome;
+  }
+};
+
 template <class T>
 RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
                              int32_t base, int16_t* HWY_RESTRICT codes) {
   const Shorts d;
   constexpr size_t kMaxLanes = hn::MaxLanes(d);
   const size_t lanes = hn::Lanes(d);
-  auto even = no_errors(T{}), odd = even;
-  auto lowest = hn::Zero(d), highest = hn::Zero(d);
-  const auto step = [&](const T* from, int16_t* to) FIRN_ALWAYS_INLINE {
-    const auto both = shorten(short_codes(from, scale, base, even),
-                              short_codes(from + lanes / 2, scale, base, odd));
-    lowest = hn::Min(lowest, both);
-    highest = hn::Max(highest, both);
-    hn::StoreU(both, d, to);
-  };
-  const size_t i = for_each_vector(count, lanes, [&](size_t at) FIRN_ALWAYS_INLINE {
+  ShortQuantizer<T> quantizer{scale, base};
+  const auto load = [](const T* from)
+                        FIRN_ALWAYS_INLINE { return hn::LoadU(hn::ScalableTag<T>(), from); };
+  const size_t i = for_each_vector(count, lanes, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
     prefetch_values(values + at, lanes);
-    step(values + at, codes + at);
+    quantizer.step(values + at, load, codes + at);
   });
   if (i < count) {
     T padded[kMaxLanes];
     int16_t padded_codes[kMaxLanes];
     for (size_t k = 0; k < lanes; ++k) padded[k] = values[i + k < count ? i + k : i];
-    step(padded, padded_codes);
+    quantizer.step(padded, load, padded_codes);
     std::memcpy(codes + i, padded_codes, (count - i) * sizeof(int16_t));
   }
-  const RowOutcome<T> first = outcome_of(even, scale), second = outcome_of(odd, scale);
-  RowOutcome<T> outcome;
-  outcome.within = first.within && second.within &&
-                   hn::GetLane(hn::MinOfLanes(d, lowest)) >= -kShortLimit &&
-                   hn::GetLane(hn::MaxOfLanes(d, highest)) <= kShortLimit;
-  outcome.max_error = first.max_error < second.max_error ? second.max_error : first.max_error;
-  return outcome;
+  return quantizer.outcome();
+}
+
+// Each code whose bit is set repeats the one before it; so many words of 64 codes.
+HWY_INLINE void hold_codes(const uint64_t* bits, size_t words, int16_t* codes) {
+  const hn::FixedTag<int16_t, 8> d;
+  const hn::FixedTag<uint8_t, 16> d8;
+  const hn::FixedTag<int8_t, 16> di8;
+  auto before = hn::Set(d, codes[-1]);
+  for (size_t w = 0; w < words; ++w, codes += 64) {
+    if (bits[w] == 0) {
+      before = hn::Set(d, codes[63]);
+    } else if (bits[w] == ~uint64_t{0}) {
+      for (size_t i = 0; i < 64; i += 8) hn::StoreU(before, d, codes + i);
+    } else {
+      for (size_t i = 0; i < 64; i += 8) {
+        const auto from = hn::Load(d8, kHoldShuffles.bytes[bits[w] >> i & 0xFF]);
+        const auto none = hn::BitCast(d, hn::BroadcastSignBit(hn::BitCast(di8, from)));
+        const auto here = hn::BitCast(d8, hn::LoadU(d, codes + i));
+        const auto known = hn::BitCast(d, hn::TableLookupBytesOr0(here, from));
+        hn::StoreU(hn::Or(known, hn::And(none, before)), d, codes + i);
+        // What the next wait for is no more than two operations.
+        before = hn::Or(hn::Broadcast<7>(known), hn::And(hn::Broadcast<7>(none), before));
+      }
+    }
+  }
+}
+
+template <class T>
+RowOutcome<T> quantize_masked(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
+                              int32_t base, T fill, T instead, int16_t* HWY_RESTRICT codes,
+                              uint64_t* HWY_RESTRICT bits, bool* all_fill) {
+  const hn::ScalableTag<T> d;
+  const size_t lanes = hn::Lanes(Shorts());
+  ShortQuantizer<T> quantizer{scale, base};
+  auto stranger = hn::FirstN(d, 0);
+  // 64 values; returns their bits.
+  const auto step = [&](const T* from, int16_t* to) FIRN_ALWAYS_INLINE {
+    uint64_t word = 0;
+    const auto load = [&](const T* at) FIRN_ALWAYS_INLINE {
+      const auto v = hn::LoadU(d, at);
+      const auto filled = hn::Eq(v, hn::Set(d, fill));
+      const auto strange = hn::Not(hn::Le(hn::Abs(v), hn::Set(d, hwy::HighestValue<T>())));
+      const auto masked = hn::Or(filled, strange);
+      stranger = hn::Or(stranger, hn::AndNot(filled, strange));
+      word |= bits_of(d, masked) << (at - from);
+      return hn::IfThenElse(masked, hn::Set(d, instead), v);
+    };
+    for (size_t i = 0; i < 64; i += lanes) quantizer.step(from + i, load, to + i);
+    return word;
+  };
+  const size_t i = for_each_vector(count, 64, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
+    prefetch_values(values + at, 64);
+    bits[at / 64] = step(values + at, codes + at);
+  });
+  if (i < count) {
+    T padded[64];
+    int16_t padded_codes[64];
+    for (size_t k = 0; k < 64; ++k) padded[k] = i + k < count ? values[i + k] : instead;
+    bits[i / 64] = step(padded, padded_codes);
+    std::memcpy(codes + i, padded_codes, (count - i) * sizeof(int16_t));
+  }
+  hold_codes(bits, count / 64, codes);
+  for (size_t k = count / 64 * 64; k < count; ++k) {
+    if (bits[k / 64] >> k % 64 & 1) codes[k] = codes[static_cast<ptrdiff_t>(k) - 1];
+  }
+  *all_fill = hn::AllFalse(d, stranger);
+  return quantizer.outcome();
 }
 
 #endif  // HWY_TARGET != HWY_SCALAR
-
-// As few bytes as the mask has are read again: a load of more would have to wait for the store.
-template <class D, class M>
-HWY_INLINE uint64_t bits_of(D d, M mask) {
-  constexpr size_t kBytes = (hn::MaxLanes(D()) + 7) / 8;
-  uint8_t bytes[8];
-  hn::StoreMaskBits(d, mask, bytes);
-  if constexpr (kBytes == 1) {
-    return bytes[0];
-  } else {
-    uint16_t two;
-    static_assert(kBytes == sizeof two);
-    std::memcpy(&two, bytes, sizeof two);
-    return two;
-  }
-}
 
 template <class T, class Q>
 T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
@@ -413,33 +542,93 @@ void dequantize_streaming(const Q* HWY_RESTRICT codes, size_t count, T step, Bas
   hwy::FlushStream();
 }
 
-template <class T>
-struct RangeOfLanes {
-  hn::Vec<hn::ScalableTag<T>> low, high;
-};
+#if HWY_TARGET != HWY_SCALAR
 
 template <class T>
-HWY_INLINE void take(hn::Vec<hn::ScalableTag<T>> v, T fill, RangeOfLanes<T>& range) {
+void dequantize_masked(const int16_t* HWY_RESTRICT codes, size_t count, T step, int32_t base,
+                       const Masked<T>& masked, bool streaming, T* HWY_RESTRICT values) {
   const hn::ScalableTag<T> d;
-  const auto counts = hn::And(hn::Le(hn::Abs(v), hn::Set(d, hwy::HighestValue<T>())),
-                              hn::Not(hn::Eq(v, hn::Set(d, fill))));
-  range.low = hn::Min(range.low, hn::IfThenElse(counts, v, range.low));
-  range.high = hn::Max(range.high, hn::IfThenElse(counts, v, range.high));
+  const size_t lanes = hn::Lanes(d);
+  const auto fills = hn::Set(d, masked.value);
+  const size_t first = masked.first % 64;
+  const uint64_t* words = masked.bits + masked.first / 64;
+  // Up to 64 values from the i-th on, and their bits.
+  const auto bits_at = [&](size_t i, size_t length) FIRN_ALWAYS_INLINE {
+    uint64_t word = words[i / 64] >> first;
+    if (first + length > 64) word |= words[i / 64 + 1] << (64 - first);
+    return word;
+  };
+  const auto restored = [&](const int16_t* from, uint64_t bits) FIRN_ALWAYS_INLINE {
+    const auto mask = hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&bits));
+    return hn::IfThenElse(mask, fills, restore(from, step, base));
+  };
+  size_t i = 0;
+  if (streaming && reinterpret_cast<uintptr_t>(values) % (lanes * sizeof(T)) == 0) {
+    for (; i + 64 <= count; i += 64) {
+      const uint64_t word = bits_at(i, 64);
+      for (size_t k = 0; k < 64; k += lanes) {
+        hn::Stream(restored(codes + i + k, word >> k), d, values + i + k);
+      }
+    }
+    hwy::FlushStream();
+  }
+  for (; i + 64 <= count; i += 64) {
+    const uint64_t word = bits_at(i, 64);
+    for (size_t k = 0; k < 64; k += lanes) {
+      hn::StoreU(restored(codes + i + k, word >> k), d, values + i + k);
+    }
+  }
+  if (i < count) {
+    const uint64_t word = bits_at(i, count - i);
+    int16_t padded[64] = {};
+    T padded_values[64];
+    std::memcpy(padded, codes + i, (count - i) * sizeof(int16_t));
+    for (size_t k = 0; k < 64; k += lanes) {
+      hn::StoreU(restored(padded + k, word >> k), d, padded_values + k);
+    }
+    std::memcpy(values + i, padded_values, (count - i) * sizeof(T));
+  }
 }
+
+#endif  // HWY_TARGET != HWY_SCALAR
 
 template <class T>
 void widen(const T* HWY_RESTRICT values, size_t count, T fill, T* low, T* high) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
-  RangeOfLanes<T> even{hn::Set(d, *low), hn::Set(d, *high)};
-  RangeOfLanes<T> odd = even;
-  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) FIRN_ALWAYS_INLINE {
-    take<T>(hn::LoadU(d, values + at), fill, even);
-    take<T>(hn::LoadU(d, values + at + lanes), fill, odd);
+  const auto finite = hn::Set(d, hwy::HighestValue<T>());
+  // Values that do not count are taken for one that does.
+  size_t first = 0;
+  while (first < count &&
+         !(std::fabs(values[first]) <= hwy::HighestValue<T>() && values[first] != fill)) {
+    ++first;
+  }
+  if (first == count) return;
+  const auto instead = hn::Set(d, values[first]);
+  // One for each place that is read, or chains of minima would bound the loop.
+  struct Range {
+    hn::Vec<hn::ScalableTag<T>> low, high;
+  } ranges[kPlaces];
+  for (Range& range : ranges) range = {instead, instead};
+  const auto take = [&](hn::Vec<decltype(d)> v, Range& range) FIRN_ALWAYS_INLINE {
+    const auto counts = hn::AndNot(hn::Eq(v, hn::Set(d, fill)), hn::Le(hn::Abs(v), finite));
+    const auto valid = hn::IfThenElse(counts, v, instead);
+    range.low = hn::Min(range.low, valid);
+    range.high = hn::Max(range.high, valid);
+  };
+  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at, size_t place) FIRN_ALWAYS_INLINE {
+    take(hn::LoadU(d, values + at), ranges[place]);
+    take(hn::LoadU(d, values + at + lanes), ranges[place]);
   });
-  for (; i < count; ++i) take<T>(hn::Set(d, values[i]), fill, even);
-  *low = hn::GetLane(hn::MinOfLanes(d, hn::Min(even.low, odd.low)));
-  *high = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.high, odd.high)));
+  for (; i < count; ++i) take(hn::Set(d, values[i]), ranges[0]);
+  for (size_t k = 1; k < kPlaces; ++k) {
+    ranges[0].low = hn::Min(ranges[0].low, ranges[k].low);
+    ranges[0].high = hn::Max(ranges[0].high, ranges[k].high);
+  }
+  const T lowest = hn::GetLane(hn::MinOfLanes(d, ranges[0].low));
+  const T highest = hn::GetLane(hn::MaxOfLanes(d, ranges[0].high));
+  if (lowest < *low) *low = lowest;
+  if (highest > *high) *high = highest;
 }
 
 template <class T>
@@ -463,7 +652,7 @@ bool unmask(const T* HWY_RESTRICT values, size_t count, T fill, T instead, T* HW
     }
     return word;
   };
-  const size_t i = for_each_vector(count, 64, [&](size_t at) FIRN_ALWAYS_INLINE {
+  const size_t i = for_each_vector(count, 64, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
     prefetch_values(values + at, 64);
     bits[at / 64] = step(values + at, out + at);
   });
@@ -488,8 +677,9 @@ const ShortKernels<T>& short_table() {
 #if HWY_TARGET == HWY_SCALAR
   return reference::short_kernels<T>();  // no vectors at all: the reference is as good
 #else
-  static constexpr ShortKernels<T> kernels{quantize_short<T>, dequantize<T, int16_t, int32_t>,
-                                           dequantize_streaming<T, int16_t, int32_t>};
+  static constexpr ShortKernels<T> kernels{
+      quantize_short<T>, quantize_masked<T>, dequantize<T, int16_t, int32_t>,
+      dequantize_streaming<T, int16_t, int32_t>, dequantize_masked<T>};
   return kernels;
 #endif
 }
