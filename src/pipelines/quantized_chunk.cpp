@@ -380,19 +380,20 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
   Q residuals[OrderSearch::kMaxSample / kPieces];
   const auto cost_of = [&](const Orders& orders) {
     const predict::Lags lags = lags_of(orders, rank, extents);
+    const auto cost_at = [&](std::size_t begin, std::size_t length) {
+      if (lags.count == 0) return kernels.cost(codes + begin, length);
+      kernels.difference(codes + begin, length, lags, residuals);
+      return kernels.cost(residuals, length);
+    };
     std::uint64_t cost = 0;
     if (count <= kPieces * piece_length) {
       for (std::size_t i = 0; i < count; i += std::size(residuals)) {
-        const std::size_t length = std::min(std::size(residuals), count - i);
-        kernels.difference(codes + i, length, lags, residuals);
-        cost += kernels.cost(residuals, length);
+        cost += cost_at(i, std::min(std::size(residuals), count - i));
       }
       return cost;
     }
     for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      const std::size_t begin = (count - piece_length) * (2 * piece + 1) / (2 * kPieces);
-      kernels.difference(codes + begin, piece_length, lags, residuals);
-      cost += kernels.cost(residuals, piece_length);
+      cost += cost_at((count - piece_length) * (2 * piece + 1) / (2 * kPieces), piece_length);
     }
     return cost;
   };

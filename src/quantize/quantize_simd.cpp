@@ -115,7 +115,7 @@ HWY_INLINE size_t for_each_vector(size_t count, size_t width, Step step) {
 // For a pass with for_each_vector that computes a lot: what it needs a little later.
 template <class T>
 HWY_INLINE void prefetch_values(const T* values, size_t count) {
-  constexpr size_t kAhead = 2048, kLine = 64;
+  constexpr size_t kAhead = 1024, kLine = 64;
   const char* const bytes = reinterpret_cast<const char*>(values) + kAhead;
   for (size_t i = 0; i < count * sizeof(T); i += kLine) hwy::Prefetch(bytes + i);
 }
