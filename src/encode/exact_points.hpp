@@ -89,8 +89,8 @@ struct ExactPointsScratch {
 
 std::size_t exact_points_capacity(std::size_t values, std::size_t exact_bytes);
 
-// How a map's bytes are stored: as zstd's, or without those that are zero, which takes a tenth of
-// the time.
+// How a map's bytes are stored: by zstd, or without those that are zero, which takes a third of the
+// time.
 enum class MapCoding { zstd, nonzero_bytes };
 
 // A map by itself. `lags`: distances at which it may resemble itself, the row length first.
