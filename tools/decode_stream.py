@@ -319,13 +319,15 @@ def decode_shuffle(payload, chunk):
 class QuantizedChunk:
     """Reads the common head of a payload; then values() makes values of residuals."""
 
-    def __init__(self, payload, chunk, may_be_short=False):
+    def __init__(self, payload, chunk, is_blockpack=False):
         require(chunk.header.bound > 0, f"{payload.what}: codes, but nothing may be lost")
         self.chunk = chunk
         flags = payload.number("B")
-        allowed = 0b001111 if chunk.header.is_pointwise() else 0b011011
-        if may_be_short and not chunk.header.is_pointwise():
-            allowed |= 0b100000
+        allowed = 0b0001111 if chunk.header.is_pointwise() else 0b0011011
+        if is_blockpack and not chunk.header.is_pointwise():
+            allowed |= 0b0100000
+        if is_blockpack and flags & 0b101:
+            allowed |= 0b1000000
         require(flags & ~allowed == 0,
                 f"{payload.what}: reserved flags are set")
         wide = flags >> 1 & 1
@@ -345,10 +347,10 @@ class QuantizedChunk:
         self.is_exact = numpy.zeros(chunk.count, bool)
         self.exact_values = numpy.zeros(0, chunk.header.dtype)
         if flags & 1:
-            self.is_exact, self.exact_values = read_exact_points(payload, chunk)
+            self.is_exact, self.exact_values = read_exact_points(payload, chunk, flags & 64)
         self.has_signs = bool(flags >> 2 & 1)
         if self.has_signs:
-            self.is_negative = read_bit_map(payload, chunk)
+            self.is_negative = read_bit_map(payload, chunk, flags & 64)
 
     def bits(self):
         return 8 * self.unsigned.itemsize
@@ -442,9 +444,9 @@ class LogScale:
 # Exact points
 
 
-def read_exact_points(payload, chunk):
+def read_exact_points(payload, chunk, without_zeros=False):
     """Returns which points are exact, and their values."""
-    is_exact = read_bit_map(payload, chunk)
+    is_exact = read_bit_map(payload, chunk, without_zeros)
     size = payload.varint()
     exact_size = int(is_exact.sum()) * chunk.header.dtype.itemsize
     if size == chunk.header.dtype.itemsize:  # all have this value
@@ -454,13 +456,33 @@ def read_exact_points(payload, chunk):
     return is_exact, numpy.frombuffer(values, chunk.header.dtype)
 
 
-def read_bit_map(payload, chunk):
+def read_nonzero_bytes(content, size, what):
+    """A map of so many bytes, stored without those that are 0."""
+    sizes = [size]
+    for _ in range(3):
+        sizes.append(-(-sizes[-1] // 8))
+    stored = numpy.frombuffer(content, "u1")
+    level, stored = stored[: sizes[-1]], stored[sizes[-1] :]
+    require(len(level) == sizes[-1], f"{what}: it is too short")
+    for size in reversed(sizes[:-1]):
+        there = unpack_bits(level).astype(bool)
+        require(not there[size:].any(), f"{what}: bytes after the last")
+        count = int(there.sum())
+        require(len(stored) >= count, f"{what}: it is too short")
+        level = numpy.zeros(size, "u1")
+        level[there[:size]], stored = stored[:count], stored[count:]
+    require(len(stored) == 0, f"{what}: it is too long")
+    return level
+
+
+def read_bit_map(payload, chunk, without_zeros=False):
     """One bit a point."""
     lag = payload.varint()
     require(lag == 0 or 64 <= lag < chunk.count, f"{payload.what}: lag {lag} of the bit map")
     size = payload.varint()
-    content = read_zstd(payload.bytes(size), -(-chunk.count // 8), f"{payload.what}, bit map")
-    bits = unpack_bits(content)
+    map_size, what = -(-chunk.count // 8), f"{payload.what}, bit map"
+    read = read_nonzero_bytes if without_zeros else read_zstd
+    bits = unpack_bits(read(payload.bytes(size), map_size, what))
     require(not bits[chunk.count :].any(), f"{payload.what}: bits after the last point")
     bit_map = bits[: chunk.count].copy()
     if lag:
@@ -675,7 +697,7 @@ RUN_LIMIT = 4096  # no run of zeros crosses a multiple of this many residuals
 
 
 def decode_blockpack(payload, chunk):
-    quantized = QuantizedChunk(payload, chunk, may_be_short=True)
+    quantized = QuantizedChunk(payload, chunk, is_blockpack=True)
     block_count = -(-chunk.count // SUPERBLOCK)
     zigzag = numpy.zeros((block_count, SUPERBLOCK), quantized.unsigned)
     block = 0

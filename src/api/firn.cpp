@@ -152,9 +152,9 @@ Status compress_array(const ArrayView& array, const Options& options, const Exec
       options.pipeline == Pipeline::automatic) {
     return engine::compress_to_psnr(array, options, execution, workers, scratch, output);
   }
-  auto plan = plan::make_plan(array, options, workers);
-  if (!plan) return plan.error();
-  return engine::compress(array, *plan, execution, workers, scratch, output);
+  plan::Plan plan;
+  if (const Status status = plan::make_plan(array, options, workers, &plan); !status) return status;
+  return engine::compress(array, plan, execution, workers, scratch, output);
 }
 
 struct Compressor::State {

@@ -104,7 +104,11 @@ Shape choose_slab(const Shape& shape, std::uint64_t target) {
 
 Grid::Grid(const Shape& shape, const Shape& chunk) : shape_(shape), chunk_(chunk), count_(1) {
   for (int k = 0; k < shape.rank; ++k) {
-    pieces_[k] = shape.extents[k] == 0 ? 0 : ceil_divide(shape.extents[k], chunk.extents[k]);
+    const std::uint64_t extent = shape.extents[k];
+    // Divisions are what small messages wait for.
+    pieces_[k] = extent == 0                  ? 0
+                 : extent <= chunk.extents[k] ? 1
+                                              : ceil_divide(extent, chunk.extents[k]);
     count_ *= pieces_[k];
   }
 }
@@ -123,8 +127,11 @@ Grid::Part Grid::part(const Region& box) const {
 std::uint64_t Grid::Part::number(std::uint64_t i) const {
   std::uint64_t number = 0, stride = 1;
   for (int k = grid.shape_.rank - 1; k >= 0; --k) {
-    number += (first[k] + i % pieces[k]) * stride;
-    i /= pieces[k];
+    number += first[k] * stride;
+    if (pieces[k] != 1) {
+      number += i % pieces[k] * stride;
+      i /= pieces[k];
+    }
     stride *= grid.pieces_[k];
   }
   return number;
@@ -134,8 +141,11 @@ Region Grid::region(std::uint64_t number) const {
   Region region;
   region.shape.rank = shape_.rank;
   for (int k = shape_.rank - 1; k >= 0; --k) {
-    const std::uint64_t begin = number % pieces_[k] * chunk_.extents[k];
-    number /= pieces_[k];
+    std::uint64_t begin = 0;
+    if (pieces_[k] != 1) {
+      begin = number % pieces_[k] * chunk_.extents[k];
+      number /= pieces_[k];
+    }
     region.origin[k] = begin;
     region.shape.extents[k] = std::min(chunk_.extents[k], shape_.extents[k] - begin);
   }

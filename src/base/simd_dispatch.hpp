@@ -6,8 +6,16 @@
 
 #include "base/simd_target.hpp"
 
-#if HWY_TARGETS & HWY_AVX3
+// Files in which AVX3_DL has nothing to offer are compiled without it.
+#if HWY_TARGETS & HWY_AVX3_DL
+#define FIRN_CASE_AVX3(...)          \
+  case HWY_AVX3_DL:                  \
+    return N_AVX3_DL::__VA_ARGS__(); \
+  case HWY_AVX3:                     \
+    return N_AVX3::__VA_ARGS__();
+#elif HWY_TARGETS & HWY_AVX3
 #define FIRN_CASE_AVX3(...) \
+  case HWY_AVX3_DL:         \
   case HWY_AVX3:            \
     return N_AVX3::__VA_ARGS__();
 #else

@@ -1,5 +1,6 @@
 #include "base/simd_target.hpp"
 
+#define HWY_WANT_AVX3_DL
 #include <hwy/highway.h>
 
 #include <cstdlib>
@@ -11,7 +12,12 @@ const std::vector<Target>& available_targets() {
   static const std::vector<Target> targets = [] {
     std::vector<Target> list;
     // Lower bits are better targets in Highway.
-    const std::int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
+    std::int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
+#if HWY_ARCH_X86
+    // The kernels for it (encode/blockpack_gfni-inl.hpp) need an instruction that Highway's list of
+    // what makes an AVX3_DL lacks.
+    if (!__builtin_cpu_supports("gfni")) usable &= ~std::int64_t{HWY_AVX3_DL};
+#endif
     for (int bit = 0; bit < 63; ++bit) {
       if (usable & (std::int64_t{1} << bit)) list.push_back(Target{std::int64_t{1} << bit});
     }

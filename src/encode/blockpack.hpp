@@ -15,7 +15,7 @@ inline constexpr std::size_t kSuperblock = 256;
 // same bytes as coding it at once. A tile of int32 residuals stays in the first-level cache.
 inline constexpr std::size_t kBlockpackTile = 4096;
 // What an encoder may write (and leave unspecified) behind the bytes that it returns.
-inline constexpr std::size_t kBlockpackSlack = 8;
+inline constexpr std::size_t kBlockpackSlack = 64;
 
 // Bytes that `out` must have for n residuals of residual_bytes (2, 4 or 8), slack included.
 constexpr std::size_t blockpack_capacity(std::size_t n, std::size_t residual_bytes) {

@@ -83,26 +83,33 @@ class BitMap {
 
 struct ExactPointsScratch {
   ScratchArray<std::uint64_t> words;
+  ScratchArray<std::uint64_t> masks;
   ScratchArray<std::uint8_t> bytes;
 };
 
 std::size_t exact_points_capacity(std::size_t values, std::size_t exact_bytes);
 
+// How a map's bytes are stored: by zstd, or without those that are zero, which takes a third of the
+// time.
+enum class MapCoding { zstd, nonzero_bytes };
+
 // A map by itself. `lags`: distances at which it may resemble itself, the row length first.
 std::size_t map_capacity(std::size_t bits);
-void write_map(const BitMap& map, std::span<const std::size_t> lags, Lossless& lossless,
-               ExactPointsScratch& scratch, ByteWriter& out);
+void write_map(const BitMap& map, std::span<const std::size_t> lags, MapCoding coding,
+               Lossless& lossless, ExactPointsScratch& scratch, ByteWriter& out);
 // Fills the map (of map.bits() points). False: malformed.
-bool read_map(ByteReader& in, std::size_t row_length, Lossless& lossless,
+bool read_map(ByteReader& in, std::size_t row_length, MapCoding coding, Lossless& lossless,
               ExactPointsScratch& scratch, BitMap& map);
 
-void write_exact_points(const BitMap& map, std::span<const std::size_t> lags,
+// exact_bytes: the values of all, or one that all have.
+void write_exact_points(const BitMap& map, std::span<const std::size_t> lags, MapCoding coding,
                         std::size_t value_bytes, std::span<const std::uint8_t> exact_bytes,
                         Lossless& lossless, ExactPointsScratch& scratch, ByteWriter& out);
 
-// Fills the map (of map.bits() points) and `exact_bytes`. False: malformed.
-bool read_exact_points(ByteReader& in, std::size_t row_length, std::size_t value_bytes,
-                       Lossless& lossless, ExactPointsScratch& scratch, BitMap& map,
-                       ScratchArray<std::uint8_t>& exact_bytes);
+// Fills the map (of map.bits() points) and `exact_bytes`. False: malformed. Unless `alike` is null,
+// it tells whether exact_bytes holds one value that all have.
+bool read_exact_points(ByteReader& in, std::size_t row_length, MapCoding coding,
+                       std::size_t value_bytes, Lossless& lossless, ExactPointsScratch& scratch,
+                       BitMap& map, ScratchArray<std::uint8_t>& exact_bytes, bool* alike = nullptr);
 
 }  // namespace firn::encode

@@ -102,7 +102,7 @@ ChunkEncoder::ChunkEncoder(const ArrayView& array, const plan::Plan& plan,
       strides_(array.strides ? *array.strides : contiguous_strides(array.shape)),
       capacity_(container::kMaxRecordOverhead +
                 pipelines::payload_capacity(static_cast<std::size_t>(plan.header.chunk.count()),
-                                            array.type)) {}
+                                            array.type, plan.parameters.pipeline)) {}
 
 pipelines::Parameters ChunkEncoder::parameters_of(std::uint64_t chunk,
                                                   const pipelines::Choice* choice) const {

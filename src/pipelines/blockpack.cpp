@@ -25,6 +25,8 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.base = quantized.base;
   head.finer = parameters.finer;
   head.exact_count = quantized.exact_count;
+  head.exact_alike = quantized.exact_alike;
+  head.maps = encode::MapCoding::nonzero_bytes;
   head.signs = quantized.signs;
   head.orders =
       kept_or_chosen_orders(Pipeline::blockpack, parameters, quantized.codes, quantized.count,
@@ -130,6 +132,7 @@ bool encode_ceresz(Pipeline pipeline, const Box<const T>& chunk, const Parameter
   PayloadHead head;
   head.finer = parameters.finer;
   head.exact_count = quantized.exact_count;
+  head.exact_alike = quantized.exact_alike;
   head.signs = quantized.signs;
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);

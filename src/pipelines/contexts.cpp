@@ -77,6 +77,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.wide = sizeof(Q) == 8;
   head.base = quantized.base;
   head.exact_count = quantized.exact_count;
+  head.exact_alike = quantized.exact_alike;
   head.signs = quantized.signs;
   head.finer = parameters.finer;
   head.orders = kept_or_chosen_orders(Pipeline::contexts, parameters, quantized.codes, count,

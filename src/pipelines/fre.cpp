@@ -142,7 +142,8 @@ bool encode_fre(const Box<const T>& chunk, const Parameters& parameters, bool ro
     }
   }
   if (exact_count != 0) {
-    write_exact_points_of(chunk.rank(), chunk.extents(), exact_count, sizeof(T), workspace, writer);
+    write_exact_points_of(chunk.rank(), chunk.extents(), exact_count, encode::MapCoding::zstd,
+                          sizeof(T), workspace, writer);
   }
   for (std::size_t j = 0; j + 1 < parts.streams; ++j) writer.write_varint(sizes[j]);
   writer.write_bytes({streams, static_cast<std::size_t>(next - streams)});
@@ -176,8 +177,9 @@ bool decode_fre(std::span<const std::uint8_t> payload, const Box<T>& chunk, Work
   const bool any_exact = (flags & format::kHasExactPoints) != 0;
   if (any_exact) {
     workspace.exact_map.reset(count);
-    if (!read_exact_points(in, chunk.extents()[chunk.rank() - 1], sizeof(T), workspace.lossless,
-                           workspace.exact_scratch, workspace.exact_map, workspace.exact_bytes)) {
+    if (!read_exact_points(in, chunk.extents()[chunk.rank() - 1], encode::MapCoding::zstd,
+                           sizeof(T), workspace.lossless, workspace.exact_scratch,
+                           workspace.exact_map, workspace.exact_bytes)) {
       return false;
     }
   }

@@ -77,12 +77,15 @@ void decode_values(const std::uint8_t* from, std::size_t step, const Box<T>& chu
 
 }  // namespace
 
-std::size_t payload_capacity(std::size_t count, Type type) {
+std::size_t payload_capacity(std::size_t count, Type type, Pipeline pipeline) {
   const std::size_t bytes = size_of(type);
+  const std::size_t lossless = encode::Lossless::capacity(count * bytes) + 16;
+  if (pipeline == Pipeline::blockpack) {
+    return std::max(lossless, blockpack_payload_capacity(count, bytes));
+  }
   return std::max({lorenzo_capacity(count, bytes), blockpack_payload_capacity(count, bytes),
                    contexts_capacity(count, bytes), interp_capacity(count, bytes),
-                   causal_capacity(count, bytes), fre_capacity(count, bytes),
-                   encode::Lossless::capacity(count * bytes) + 16});
+                   causal_capacity(count, bytes), fre_capacity(count, bytes), lossless});
 }
 
 namespace {
@@ -506,7 +509,8 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
   }
   if (parameters.pipeline != Pipeline::raw &&
       encode_shuffle(chunk, workspace, out,
-                     payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64),
+                     payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64,
+                                      parameters.pipeline),
                      &encoded)) {
     return encoded;
   }

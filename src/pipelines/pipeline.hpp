@@ -86,7 +86,7 @@ struct Encoded {
 };
 
 // Room that encode() needs for a chunk of `count` values.
-std::size_t payload_capacity(std::size_t count, Type type);
+std::size_t payload_capacity(std::size_t count, Type type, Pipeline pipeline = Pipeline::automatic);
 
 // Encodes a chunk to `out`. Falls back to `constant`, `shuffle` and `raw`, so the payload is never
 // larger than the values themselves.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -154,20 +155,32 @@ class ExactCollector {
   ExactCollector(std::size_t count, T fill, const Quantizer& quantizer, Workspace& workspace)
       : count_(count), fill_(fill), quantizer_(quantizer), workspace_(workspace) {}
 
-  std::size_t found() const { return found_; }
+  // All is taken.
+  std::size_t count() {
+    if (any_) found_ = workspace_.exact_map.count();
+    return found_;
+  }
 
-  // Takes the values whose flag is set; their codes repeat the code before. False: one of them
-  // would not be exact with wider codes. all_fill: they are known to be the fill value.
-  bool add(const T* values, std::size_t length, const std::uint64_t* flags, std::size_t offset,
-           bool all_fill, Q* codes) {
+  // Takes the values whose flag is set.
+  void mark(const std::uint64_t* flags, std::size_t length, std::size_t offset, bool all_fill) {
     all_fill_ = all_fill_ && all_fill;
     for (std::size_t begin = 0; begin < length; begin += 64) {
       const std::uint64_t word = flags[begin / 64];
       if (word == 0) continue;
-      if (found_ == 0) workspace_.exact_map.reset(count_);
+      if (!any_) workspace_.exact_map.reset(count_);
+      any_ = true;
       workspace_.exact_map.set_word(offset + begin, word);
+    }
+  }
+
+  // The same; their codes repeat the code before. False: one of them would not be exact with wider
+  // codes. all_fill: they are known to be the fill value.
+  bool add(const T* values, std::size_t length, const std::uint64_t* flags, std::size_t offset,
+           bool all_fill, Q* codes) {
+    mark(flags, length, offset, all_fill);
+    for (std::size_t begin = 0; begin < length; begin += 64) {
       bool wide = false;
-      encode::for_each_run_of(word, [&](std::size_t first, std::size_t run) {
+      encode::for_each_run_of(flags[begin / 64], [&](std::size_t first, std::size_t run) {
         const T* const from = values + begin + first;
         wide = wide ||
                (Quantizer::kMayWiden && !all_fill && std::any_of(from, from + run, [&](T value) {
@@ -175,19 +188,18 @@ class ExactCollector {
                 }));
         Q* const to = codes + begin + first;
         std::fill_n(to, run, to[-1]);
-        found_ += run;
       });
       if (wide) return false;
     }
     return true;
   }
 
-  // Collects their values.
-  void list(const Box<const T>& chunk) {
+  // Collects their values; true: one, that all of them have.
+  bool list(const Box<const T>& chunk) {
     T* exact = reinterpret_cast<T*>(workspace_.exact_bytes.reserve(found_ * sizeof(T)));
     if (all_fill_ && fill_ != 0) {  // there are two zeros
-      std::fill_n(exact, found_, fill_);
-      return;
+      *exact = fill_;
+      return true;
     }
     chunk.for_each_row([&](const T* row, std::size_t offset) {
       const std::size_t end = offset + chunk.row_length();
@@ -196,9 +208,11 @@ class ExactCollector {
       });
       return true;
     });
+    return false;
   }
 
-  // Masks may cover most of a chunk and still cost little; scattered failures do not.
+  // Masks may cover most of a chunk and still cost little; scattered failures do not. Not for
+  // values that are alike.
   bool too_many() const {
     const std::size_t max_exact = count_ / 4;
     if (found_ <= max_exact) return false;
@@ -212,6 +226,7 @@ class ExactCollector {
   T fill_;
   const Quantizer& quantizer_;
   Workspace& workspace_;
+  bool any_ = false;
   std::size_t found_ = 0;
   bool all_fill_ = true;
 };
@@ -246,7 +261,8 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
   bool masked = parameters.fill && !Quantizer::kSigns;  // or not finite, some of them
   T valid = 0;                                          // some value that has a code
   const auto unmask = quantize::range_kernels<T>(workspace.target).unmask;
-  T* const clean = reinterpret_cast<T*>(workspace.unmasked.reserve(kPiece * sizeof(T)));
+  T* const clean =
+      reinterpret_cast<T*>(workspace.unmasked.reserve(Quantizer::kShort ? 1 : kPiece * sizeof(T)));
   if constexpr (Quantizer::kSigns) workspace.sign_map.reset(count);
 
   const auto take_piece = [&](const T* values, std::size_t length, std::size_t offset) {
@@ -267,12 +283,26 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
     }
     // What is masked takes the code before.
     const bool unmasked = masked && have_base;
-    const bool all_fill = unmasked && unmask(values, length, fill, valid, clean, flags);
-    const auto outcome =
-        quantizer.quantize(unmasked ? clean : values, length, scale, result->base, codes);
+    bool all_fill = false;
+    quantize::RowOutcome<T> outcome;
+    if (!unmasked) {
+      outcome = quantizer.quantize(values, length, scale, result->base, codes);
+    } else if constexpr (Quantizer::kShort) {
+      outcome = quantize::short_kernels<T>(workspace.target)
+                    .quantize_masked(values, length, scale, result->base, fill, valid, codes, flags,
+                                     &all_fill);
+    } else {
+      all_fill = unmask(values, length, fill, valid, clean, flags);
+      outcome = quantizer.quantize(clean, length, scale, result->base, codes);
+    }
     if (outcome.within && (unmasked || !parameters.fill || !holds(values, length, fill))) {
       max_error = std::max(max_error, outcome.max_error);
-      return !unmasked || exact.add(values, length, flags, offset, all_fill, codes);
+      if (!unmasked) return true;
+      if constexpr (!Quantizer::kShort) {
+        return exact.add(values, length, flags, offset, all_fill, codes);
+      }
+      exact.mark(flags, length, offset, all_fill);
+      return true;
     }
     masked = !Quantizer::kSigns;
     max_error = std::max(max_error, quantizer.kernels.flag(values, length, scale, fill, flags));
@@ -293,9 +323,9 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
     return true;
   });
   if (!taken) return QuantizeOutcome::needs_wide;
-  if (exact.found() != 0) exact.list(chunk);
+  result->exact_count = exact.count();
+  if (result->exact_count != 0) result->exact_alike = exact.list(chunk);
   if (!have_base || (!parameters.fill && exact.too_many())) return QuantizeOutcome::too_many_exact;
-  result->exact_count = exact.found();
   result->max_error = static_cast<double>(max_error);
   return QuantizeOutcome::done;
 }
@@ -350,19 +380,20 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
   Q residuals[OrderSearch::kMaxSample / kPieces];
   const auto cost_of = [&](const Orders& orders) {
     const predict::Lags lags = lags_of(orders, rank, extents);
+    const auto cost_at = [&](std::size_t begin, std::size_t length) {
+      if (lags.count == 0) return kernels.cost(codes + begin, length);
+      kernels.difference(codes + begin, length, lags, residuals);
+      return kernels.cost(residuals, length);
+    };
     std::uint64_t cost = 0;
     if (count <= kPieces * piece_length) {
-      for (std::size_t i = 0; i < count; i += piece_length) {
-        const std::size_t length = std::min(piece_length, count - i);
-        kernels.difference(codes + i, length, lags, residuals);
-        cost += kernels.cost(residuals, length);
+      for (std::size_t i = 0; i < count; i += std::size(residuals)) {
+        cost += cost_at(i, std::min(std::size(residuals), count - i));
       }
       return cost;
     }
     for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      const std::size_t begin = (count - piece_length) * (2 * piece + 1) / (2 * kPieces);
-      kernels.difference(codes + begin, piece_length, lags, residuals);
-      cost += kernels.cost(residuals, piece_length);
+      cost += cost_at((count - piece_length) * (2 * piece + 1) / (2 * kPieces), piece_length);
     }
     return cost;
   };
@@ -416,6 +447,7 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
                    const Box<T>& chunk, Workspace& workspace) {
   const auto& kernels = restoring_kernels<T, Q>(workspace.target);
   // Exact points are put over the others, so those had better be in the caches.
+  const bool masked = head.exact_alike && sizeof(Q) == 2;
   const bool streaming = parameters.streaming && head.exact_count == 0;
   const auto dequantize = streaming ? kernels.dequantize_streaming : kernels.dequantize;
   const T bound = static_cast<T>(parameters.bound_abs);
@@ -428,7 +460,16 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
   const std::int64_t stride = chunk.row_stride();
   T* gathered = reinterpret_cast<T*>(workspace.row.reserve(stride == 1 ? 1 : length * sizeof(T)));
   const std::uint8_t* exact = workspace.exact_bytes.data();
+  T fill = 0;
+  if (head.exact_alike) std::memcpy(&fill, exact, sizeof(T));
   const auto restore = [&](std::size_t offset, std::size_t count, T* values) {
+    if constexpr (sizeof(Q) == 2) {
+      if (masked) {
+        const quantize::Masked<T> mask{workspace.exact_map.words(), offset, fill};
+        return kernels.dequantize_masked(codes + offset, count, step, base, mask,
+                                         parameters.streaming, values);
+      }
+    }
     if (!parameters.pointwise) {
       dequantize(codes + offset, count, step, base, values);
     } else if constexpr (sizeof(Q) != 2) {
@@ -439,11 +480,16 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
     if (head.exact_count == 0) return;
     workspace.exact_map.for_each_run(offset, offset + count,
                                      [&](std::size_t first, std::size_t run) {
-                                       std::memcpy(&values[first - offset], exact, run * sizeof(T));
+                                       T* const to = values + (first - offset);
+                                       if (head.exact_alike) {
+                                         std::fill_n(to, run, fill);
+                                         return;
+                                       }
+                                       std::memcpy(to, exact, run * sizeof(T));
                                        exact += run * sizeof(T);
                                      });
   };
-  const std::size_t piece = head.exact_count == 0 ? length : kExactPiece;
+  const std::size_t piece = head.exact_count == 0 || masked ? length : kExactPiece;
   chunk.for_each_row([&](T* row, std::size_t offset) {
     T* const values = stride == 1 ? row : gathered;
     for (std::size_t i = 0; i < length; i += piece) {
@@ -520,11 +566,13 @@ struct MapLags {
 
 void write_payload_head(const PayloadHead& head, int rank, const Extents& extents,
                         std::size_t value_bytes, Workspace& workspace, ByteWriter& out) {
+  const bool has_maps = head.exact_count != 0 || head.signs;
   out.write<std::uint8_t>(static_cast<std::uint8_t>(
       (head.exact_count ? format::kHasExactPoints : 0) | (head.wide ? format::kWideCodes : 0) |
       (head.narrow ? format::kShortCodes : 0) |
       (workspace.runner_up.pipeline != 0 ? format::kHasRunnerUp : 0) |
-      (head.signs ? format::kHasSigns : 0) | (head.finer != 0 ? format::kHasFinerStep : 0)));
+      (head.signs ? format::kHasSigns : 0) | (head.finer != 0 ? format::kHasFinerStep : 0) |
+      (has_maps && head.maps == encode::MapCoding::nonzero_bytes ? format::kNonzeroMaps : 0)));
   out.write<std::uint8_t>(pack_orders(head.orders));
   const auto base = static_cast<std::uint64_t>(head.base);
   out.write_varint(base << 1 ^ (head.base < 0 ? ~std::uint64_t{0} : 0));
@@ -534,31 +582,34 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
   }
   if (head.finer != 0) out.write(head.finer);
   if (head.exact_count != 0) {
-    write_exact_points_of(rank, extents, head.exact_count, value_bytes, workspace, out);
+    write_exact_points_of(rank, extents, head.exact_alike ? 1 : head.exact_count, head.maps,
+                          value_bytes, workspace, out);
   }
   if (head.signs) {
     const MapLags lags(rank, extents);
-    encode::write_map(workspace.sign_map, lags.list(), workspace.lossless, workspace.exact_scratch,
-                      out);
+    encode::write_map(workspace.sign_map, lags.list(), head.maps, workspace.lossless,
+                      workspace.exact_scratch, out);
   }
 }
 
-void write_exact_points_of(int rank, const Extents& extents, std::size_t exact_count,
-                           std::size_t value_bytes, Workspace& workspace, ByteWriter& out) {
+void write_exact_points_of(int rank, const Extents& extents, std::size_t listed,
+                           encode::MapCoding maps, std::size_t value_bytes, Workspace& workspace,
+                           ByteWriter& out) {
   const MapLags lags(rank, extents);
-  write_exact_points(workspace.exact_map, lags.list(), value_bytes,
-                     {workspace.exact_bytes.data(), exact_count * value_bytes}, workspace.lossless,
+  write_exact_points(workspace.exact_map, lags.list(), maps, value_bytes,
+                     {workspace.exact_bytes.data(), listed * value_bytes}, workspace.lossless,
                      workspace.exact_scratch, out);
 }
 
 bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
                        const Extents& extents, std::size_t value_bytes, std::size_t count,
-                       Workspace& workspace, PayloadHead* head, bool may_be_narrow) {
+                       Workspace& workspace, PayloadHead* head, bool blockpack) {
   const unsigned flags = in.read<std::uint8_t>();
   const std::uint8_t orders = in.read<std::uint8_t>();
   const std::uint64_t base = in.read_varint();
   constexpr unsigned kKnown = format::kHasExactPoints | format::kWideCodes | format::kHasSigns |
-                              format::kHasRunnerUp | format::kHasFinerStep | format::kShortCodes;
+                              format::kHasRunnerUp | format::kHasFinerStep | format::kShortCodes |
+                              format::kNonzeroMaps;
   head->runner_up = {};
   if ((flags & format::kHasRunnerUp) != 0) {
     head->runner_up.pipeline = in.read<std::uint8_t>();
@@ -576,13 +627,20 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   head->wide = (flags & format::kWideCodes) != 0;
   if (head->wide && value_bytes == 4) return false;
   head->narrow = (flags & format::kShortCodes) != 0;
-  if (head->narrow && (!may_be_narrow || head->wide || parameters.pointwise)) return false;
+  if (head->narrow && (!blockpack || head->wide || parameters.pointwise)) return false;
+  const bool nonzero = (flags & format::kNonzeroMaps) != 0;
+  if (nonzero && (!blockpack || (flags & (format::kHasExactPoints | format::kHasSigns)) == 0)) {
+    return false;
+  }
+  head->maps = nonzero ? encode::MapCoding::nonzero_bytes : encode::MapCoding::zstd;
   head->base = static_cast<std::int64_t>(base >> 1 ^ (~(base & 1) + 1));
   head->exact_count = 0;
+  head->exact_alike = false;
   if ((flags & format::kHasExactPoints) != 0) {
     workspace.exact_map.reset(count);
-    if (!read_exact_points(in, extents[rank - 1], value_bytes, workspace.lossless,
-                           workspace.exact_scratch, workspace.exact_map, workspace.exact_bytes)) {
+    if (!read_exact_points(in, extents[rank - 1], head->maps, value_bytes, workspace.lossless,
+                           workspace.exact_scratch, workspace.exact_map, workspace.exact_bytes,
+                           blockpack ? &head->exact_alike : nullptr)) {
       return false;
     }
     head->exact_count = workspace.exact_map.count();
@@ -591,8 +649,8 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   if (head->signs && !parameters.pointwise) return false;
   if (head->signs) {
     workspace.sign_map.reset(count);
-    return encode::read_map(in, extents[rank - 1], workspace.lossless, workspace.exact_scratch,
-                            workspace.sign_map);
+    return encode::read_map(in, extents[rank - 1], head->maps, workspace.lossless,
+                            workspace.exact_scratch, workspace.sign_map);
   }
   return true;
 }

@@ -11,6 +11,7 @@
 
 #include "base/bytes.hpp"
 #include "base/geometry.hpp"
+#include "encode/exact_points.hpp"
 #include "pipelines/pipeline.hpp"
 #include "predict/difference.hpp"
 #include "quantize/quantize.hpp"
@@ -49,6 +50,7 @@ struct QuantizedChunk {
   std::conditional_t<sizeof(Q) == 2, std::int32_t, Q> base = 0;
   std::size_t count = 0;
   std::size_t exact_count = 0;  // in workspace.exact_map, bits in workspace.exact_bytes
+  bool exact_alike = false;     // which has one value that all of them have
   bool signs = false;           // point-wise bound: some are negative, in workspace.sign_map
   double max_error = 0;         // relative under a point-wise bound
 };
@@ -110,7 +112,9 @@ struct PayloadHead {
   Orders orders{};
   std::int64_t base = 0;
   std::size_t exact_count = 0;
+  bool exact_alike = false;  // exact_bytes has one value that all of them have
   bool signs = false;
+  encode::MapCoding maps = encode::MapCoding::zstd;
   std::uint8_t finer = 0;  // as in Parameters
   RunnerUp runner_up;      // read; written is that of the workspace
 };
@@ -142,19 +146,21 @@ const T* contiguous(const Box<const T>& chunk, Workspace& workspace);
 template <class T>
 void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspace& workspace);
 
-// The exact points of the workspace, as payloads have them.
+// The exact points of the workspace, as payloads have them; listed: values in exact_bytes.
 void write_exact_points_of(int rank, const std::array<std::size_t, kMaxRank>& extents,
-                           std::size_t exact_count, std::size_t value_bytes, Workspace& workspace,
-                           ByteWriter& out);
+                           std::size_t listed, encode::MapCoding maps, std::size_t value_bytes,
+                           Workspace& workspace, ByteWriter& out);
 
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes);
 void write_payload_head(const PayloadHead& head, int rank,
                         const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
                         Workspace& workspace, ByteWriter& out);
+// blockpack: codes may have 16 bits and maps their nonzero bytes only, and exact values that are
+// alike are left as one; elsewhere exact_bytes has a value for each point.
 bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
                        const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
                        std::size_t count, Workspace& workspace, PayloadHead* head,
-                       bool may_be_narrow = false);
+                       bool blockpack = false);
 // What a head says but for its orders, as the end of a sentence; `in` is then behind its exact
 // points.
 struct HeadInWords {

@@ -1,6 +1,7 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -203,8 +204,11 @@ double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
 template <class T>
 int choose_margin(double magnitude, double bound_abs) {
   const double code = magnitude / (2 * bound_abs);
-  int bits = 0;
-  for (double power = 1; power < code && bits < 64; power *= 2) ++bits;
+  // The least with 2^bits >= code.
+  const auto pattern = std::bit_cast<std::uint64_t>(code);
+  const int exponent = static_cast<int>(pattern >> 52) - 1023;
+  const int bits =
+      code > 1 ? std::min(64, exponent + ((pattern & ((std::uint64_t{1} << 52) - 1)) != 0)) : 0;
   const int precision = sizeof(T) == 4 ? 21 : 50;
   return std::clamp(precision - bits, format::kMinMargin, format::kMaxMargin);
 }
@@ -410,20 +414,24 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
   return plan;
 }
 
+Status make_plan(const ArrayView& array, const Options& options, pipelines::Workers& workers,
+                 Plan* plan) {
+  const Status status = check_into(array.type, array.shape, options, *plan);
+  if (!status || array.shape.count() == 0) return status;
+  if (array.data == nullptr) return bad("the array's data is null");
+  if (array.type == Type::f32) {
+    resolve_bound<float>(array, workers, plan);
+  } else {
+    resolve_bound<double>(array, workers, plan);
+  }
+  return status;
+}
+
 Result<Plan> make_plan(const ArrayView& array, const Options& options,
                        pipelines::Workers& workers) {
   Result<Plan> plan = Plan{};
-  const Status status = check_into(array.type, array.shape, options, *plan);
-  if (!status) {
+  if (const Status status = make_plan(array, options, workers, &*plan); !status) {
     plan = status.error();
-  } else if (array.shape.count() == 0) {
-    // As it is.
-  } else if (array.data == nullptr) {
-    plan = bad("the array's data is null");
-  } else if (array.type == Type::f32) {
-    resolve_bound<float>(array, workers, &*plan);
-  } else {
-    resolve_bound<double>(array, workers, &*plan);
   }
   return plan;
 }

@@ -20,6 +20,9 @@ Result<Plan> check_options(Type type, const Shape& shape, const Options& options
 
 // The plan for an array. `rel` and `psnr` read all of it once or a few times.
 Result<Plan> make_plan(const ArrayView& array, const Options& options, pipelines::Workers& workers);
+// The same into a new one: a plan is large, and small messages are short.
+Status make_plan(const ArrayView& array, const Options& options, pipelines::Workers& workers,
+                 Plan* plan);
 
 // The bound and its margin in a plan that has an absolute bound already.
 void change_bound(double bound_abs, Plan* plan);

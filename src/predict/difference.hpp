@@ -53,7 +53,8 @@ struct Kernels {
   // called piece by piece with the same carry. residuals may be overwritten.
   void (*reconstruct)(Q* residuals, std::size_t count, const Lags& lags, Carry<Q>& carry, Q* codes);
   // Estimated bits (in 1/128) of residuals: the sum of log2(2 |r| + 1), linear between powers of
-  // two, by integer arithmetic on a correctly rounded conversion: the same everywhere.
+  // two, by integer arithmetic on a correctly rounded conversion: the same everywhere. At most
+  // 2^17.
   std::uint64_t (*cost)(const Q* residuals, std::size_t count);
   // Gives codes whose bit is set the value that makes their residual 0, in order.
   void (*fill)(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bits);

@@ -48,6 +48,10 @@ HWY_INLINE V combine_known(D d, const Q* codes, const size_t* lag) {
   }
 }
 
+// Vectors longer than a block, and x86's intrinsics to move lanes between blocks.
+#undef FIRN_LONG_X86
+#define FIRN_LONG_X86 (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
+
 #if HWY_TARGET == HWY_AVX2
 // The lanes of `v` moved up by one, the last lane of `before` moved in.
 HWY_INLINE hn::Vec256<int32_t> shift_in(hn::Vec256<int32_t> before, hn::Vec256<int32_t> v) {
@@ -59,15 +63,29 @@ HWY_INLINE hn::Vec256<int16_t> shift_in(hn::Vec256<int16_t> before, hn::Vec256<i
   const __m256i middle = _mm256_permute2x128_si256(before.raw, v.raw, 0x21);
   return hn::Vec256<int16_t>{_mm256_alignr_epi8(v.raw, middle, 14)};
 }
+#elif HWY_TARGET == HWY_AVX3
+HWY_INLINE hn::Vec512<int32_t> shift_in(hn::Vec512<int32_t> before, hn::Vec512<int32_t> v) {
+  return hn::Vec512<int32_t>{_mm512_alignr_epi32(v.raw, before.raw, 15)};
+}
 
+HWY_INLINE hn::Vec512<int16_t> shift_in(hn::Vec512<int16_t> before, hn::Vec512<int16_t> v) {
+  alignas(64) static constexpr int16_t kIndices[32] = {31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41,
+                                                       42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52,
+                                                       53, 54, 55, 56, 57, 58, 59, 60, 61, 62};
+  return hn::Vec512<int16_t>{
+      _mm512_permutex2var_epi16(before.raw, _mm512_load_si512(kIndices), v.raw)};
+}
+#endif
+
+#if FIRN_LONG_X86
 // A difference along the fastest axis and kSlow others: the slow ones are loaded once, and their
 // neighbour comes from the vector before instead of as many loads again.
 template <int kSlow, class Q>
 void difference_fast_axis(const Q* codes, size_t count, const size_t* slow_lag,
                           Q* HWY_RESTRICT residuals) {
   using U = std::make_unsigned_t<Q>;
-  const hn::Full256<Q> d;
-  constexpr size_t kLanes = 32 / sizeof(Q);
+  const hn::ScalableTag<Q> d;
+  constexpr size_t kLanes = hn::MaxLanes(d);
   auto before = hn::Set(d, combine_one<kSlow>(codes - 1, slow_lag));
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
@@ -84,7 +102,7 @@ void difference_fast_axis(const Q* codes, size_t count, const size_t* slow_lag,
 
 template <int kCount, class Q>
 void difference_n(const Q* codes, size_t count, const size_t* lag, Q* HWY_RESTRICT residuals) {
-#if HWY_TARGET == HWY_AVX2
+#if FIRN_LONG_X86
   if constexpr (kCount >= 2 && sizeof(Q) <= 4) {
     if (lag[0] == 1) {
       return difference_fast_axis<kCount - 1>(codes, count, lag + 1, residuals);
@@ -118,7 +136,7 @@ void difference(const Q* codes, size_t count, const Lags& lags, Q* residuals) {
 }
 
 // Inclusive prefix sum of a vector, and in `total` its last lane in every lane. Vectors of 128
-// bits, in which every target can shift lanes, and AVX2's of 256.
+// bits, in which every target can shift lanes, and x86's of 256.
 template <class Q>
 using BlockTag = hn::CappedTag<Q, 16 / sizeof(Q)>;
 #if HWY_TARGET == HWY_SCALAR
@@ -142,7 +160,7 @@ HWY_INLINE V scan(D d, V v, V& total) {
   return v;
 }
 #endif
-#if HWY_TARGET == HWY_AVX2
+#if FIRN_LONG_X86
 HWY_INLINE hn::Vec256<int16_t> scan(hn::Full256<int16_t> d, hn::Vec256<int16_t> v,
                                     hn::Vec256<int16_t>& total) {
   const __m256i last = _mm256_set1_epi16(0x0F0E);  // of each half
@@ -174,7 +192,7 @@ HWY_INLINE hn::Vec256<int64_t> scan(hn::Full256<int64_t> d, hn::Vec256<int64_t> 
   return v;
 }
 template <class Q>
-using ScanTag = hn::ScalableTag<Q>;
+using ScanTag = hn::CappedTag<Q, 32 / sizeof(Q)>;
 #else
 template <class Q>
 using ScanTag = BlockTag<Q>;
@@ -279,7 +297,7 @@ uint64_t cost(const Q* HWY_RESTRICT residuals, size_t count) {
     const hn::RebindToSigned<decltype(d)> di;
     const hn::RebindToUnsigned<decltype(d)> du;
     const size_t lanes = hn::Lanes(d);
-    // A lane stays below 2^31 for 2^18 residuals.
+    // With its exponent a residual counts less than 2^15, so their sum stays below 2^32 for 2^17.
     auto sums = hn::Zero(du);
     const auto load = [&](const Q* from) HWY_ATTR {
       if constexpr (sizeof(Q) == 4) {
@@ -291,12 +309,9 @@ uint64_t cost(const Q* HWY_RESTRICT residuals, size_t count) {
     for (; i + lanes <= count; i += lanes) {
       const auto magnitude = hn::Abs(hn::ConvertTo(d, load(residuals + i)));
       const auto doubled = hn::Add(hn::Add(magnitude, magnitude), hn::Set(d, 1.0f));
-      sums = hn::Add(sums,
-                     hn::Sub(hn::ShiftRight<16>(hn::BitCast(du, doubled)), hn::Set(du, 127u << 7)));
+      sums = hn::Add(sums, hn::ShiftRight<16>(hn::BitCast(du, doubled)));
     }
-    uint32_t lane[hn::MaxLanes(du)];
-    hn::StoreU(sums, du, lane);
-    for (size_t k = 0; k < lanes; ++k) total += lane[k];
+    total += hn::GetLane(hn::SumOfLanes(du, sums)) - i * (127u << 7);
   }
   for (; i < count; ++i) total += residual_cost(static_cast<float>(residuals[i]));
   return total;

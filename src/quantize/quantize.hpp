@@ -56,6 +56,14 @@ struct Kernels {
   void (*dequantize_streaming)(const Q* codes, std::size_t count, T step, Q base, T* values);
 };
 
+// A value that some of a row's have, and which: bit first + i of `bits` is that of value i.
+template <class T>
+struct Masked {
+  const std::uint64_t* bits;
+  std::size_t first;
+  T value;
+};
+
 // Codes of 16 bits, for chunks in which codes stay close to the base: half the memory and half the
 // instructions of what follows. As those of Kernels, except that quantize is not within either when
 // a code is beyond kShortLimit (to which codes beyond 16 bits are saturated, or further).
@@ -64,10 +72,18 @@ template <class T>
 struct ShortKernels {
   RowOutcome<T> (*quantize)(const T* values, std::size_t count, Scale<T> scale, std::int32_t base,
                             std::int16_t* codes);
+  // The same for a row in which each value that is `fill` or not finite counts as `instead`; sets
+  // the bit of each of these, in ceil(count / 64) words, and tells whether all of them are `fill`.
+  RowOutcome<T> (*quantize_masked)(const T* values, std::size_t count, Scale<T> scale,
+                                   std::int32_t base, T fill, T instead, std::int16_t* codes,
+                                   std::uint64_t* bits, bool* all_fill);
   void (*dequantize)(const std::int16_t* codes, std::size_t count, T step, std::int32_t base,
                      T* values);
   void (*dequantize_streaming)(const std::int16_t* codes, std::size_t count, T step,
                                std::int32_t base, T* values);
+  // `streaming`: past the caches, if values are aligned to vectors.
+  void (*dequantize_masked)(const std::int16_t* codes, std::size_t count, T step, std::int32_t base,
+                            const Masked<T>& masked, bool streaming, T* values);
 };
 
 template <class T>

@@ -146,6 +146,36 @@ bool unmask(const T* values, std::size_t count, T fill, T instead, T* out, std::
   return all_fill;
 }
 
+template <class T>
+RowOutcome<T> quantize_masked(const T* values, std::size_t count, Scale<T> scale, std::int32_t base,
+                              T fill, T instead, std::int16_t* codes, std::uint64_t* bits,
+                              bool* all_fill) {
+  RowOutcome<T> outcome{true, 0};
+  *all_fill = true;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % 64 == 0) bits[i / 64] = 0;
+    T value = 0;
+    std::uint64_t bit = 0;
+    *all_fill = unmask(values + i, 1, fill, instead, &value, &bit) && *all_fill;
+    bits[i / 64] |= bit << i % 64;
+    const auto one = quantize_short(&value, 1, scale, base, codes + i);
+    outcome.within = outcome.within && one.within;
+    outcome.max_error = std::max(outcome.max_error, one.max_error);
+    if (bit != 0) codes[i] = codes[static_cast<std::ptrdiff_t>(i) - 1];
+  }
+  return outcome;
+}
+
+template <class T>
+void dequantize_masked(const std::int16_t* codes, std::size_t count, T step, std::int32_t base,
+                       const Masked<T>& masked, bool, T* values) {
+  dequantize_short(codes, count, step, base, values);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t bit = masked.first + i;
+    if (masked.bits[bit / 64] >> bit % 64 & 1) values[i] = masked.value;
+  }
+}
+
 template <class T, class Q>
 const Kernels<T, Q>& kernels() {
   static constexpr Kernels<T, Q> table{quantize<T, Q>, flag<T, Q>, dequantize<T, Q>,
@@ -158,8 +188,8 @@ template const Kernels<double, std::int64_t>& kernels();
 
 template <class T>
 const ShortKernels<T>& short_kernels() {
-  static constexpr ShortKernels<T> table{quantize_short<T>, dequantize_short<T>,
-                                         dequantize_short<T>};
+  static constexpr ShortKernels<T> table{quantize_short<T>, quantize_masked<T>, dequantize_short<T>,
+                                         dequantize_short<T>, dequantize_masked<T>};
   return table;
 }
 template const ShortKernels<float>& short_kernels();

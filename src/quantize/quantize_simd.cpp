@@ -1,15 +1,18 @@
 // Quantisation with Highway, one copy per target. Rows shorter than a vector are padded with
-// zeros, whose codes and errors are zero.
+// zeros, whose codes and errors are zero. Codes of 16 bits: quantize_short_simd.cpp.
 #include "quantize/quantize.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "quantize/quantize_simd.cpp"  // NOLINT
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+
+#include "quantize/quantize_rows-inl.hpp"
 
 #ifndef FIRN_QUANTIZE_REFERENCE
 #define FIRN_QUANTIZE_REFERENCE
@@ -17,70 +20,14 @@ namespace firn::quantize::reference {
 template <class T, class Q>
 const Kernels<T, Q>& kernels();
 template <class T>
-const ShortKernels<T>& short_kernels();
-template <class T>
 const RangeKernels<T>& range_kernels();
 }  // namespace firn::quantize::reference
 #endif  // FIRN_QUANTIZE_REFERENCE
-
-// The bodies of loops, called several times in each.
-#define FIRN_ALWAYS_INLINE HWY_ATTR __attribute__((always_inline))
 
 HWY_BEFORE_NAMESPACE();
 namespace firn::quantize {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-// Highway's NearestInt also repairs overflow, which the clamp has excluded.
-#if HWY_TARGET == HWY_AVX2
-HWY_INLINE hn::Vec256<int32_t> nearest_int(hn::Vec256<float> v) {
-  return hn::Vec256<int32_t>{_mm256_cvtps_epi32(v.raw)};
-}
-#else
-template <class V>
-HWY_INLINE auto nearest_int(V v) {
-  return hn::NearestInt(v);
-}
-#endif
-
-// The value that stands for 1.5 * 2^52: adding it leaves a double's nearest integer in the low
-// bits of its representation.
-constexpr double kMagic = 6755399441055744.0;
-constexpr int64_t kMagicBits = 0x4338000000000000;
-
-// Wraps: a damaged stream may hold any base.
-HWY_INLINE int64_t magic_plus(int64_t base) {
-  return static_cast<int64_t>(static_cast<uint64_t>(kMagicBits) + static_cast<uint64_t>(base));
-}
-
-// step(i) for every whole vector of `width` values; returns where they end. Long rows are read at
-// four places at once: hardware prefetches each stream on its own, and one alone gets half of the
-// memory's bandwidth.
-template <class Step>
-HWY_INLINE size_t for_each_vector(size_t count, size_t width, Step step) {
-  constexpr size_t kLong = 8192;
-  size_t i = 0;
-  if (count >= kLong) {
-    const size_t quarter = count / 4 / width * width;
-    for (; i < quarter; i += width) {
-      step(i);
-      step(i + quarter);
-      step(i + 2 * quarter);
-      step(i + 3 * quarter);
-    }
-    i = 4 * quarter;
-  }
-  for (; i + width <= count; i += width) step(i);
-  return i;
-}
-
-// For a pass with for_each_vector that computes a lot: what it needs a little later.
-template <class T>
-HWY_INLINE void prefetch_values(const T* values, size_t count) {
-  constexpr size_t kAhead = 2048, kLine = 64;
-  const char* const bytes = reinterpret_cast<const char*>(values) + kAhead;
-  for (size_t i = 0; i < count * sizeof(T); i += kLine) hwy::Prefetch(bytes + i);
-}
 
 template <class T>
 struct Accumulator {
@@ -145,7 +92,7 @@ RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scal
   // Two accumulators: a chain of maxima would otherwise bound the loop.
   Accumulator<T> even{hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
   Accumulator<T> odd = even;
-  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) FIRN_ALWAYS_INLINE {
+  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
     step(values + at, scale, base, codes + at, even);
     step(values + at + lanes, scale, base, codes + at + lanes, odd);
   });
@@ -167,144 +114,6 @@ RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scal
   outcome.within = hn::AllTrue(d, hn::And(even.within, odd.within));
   outcome.max_error = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.max_error, odd.max_error)));
   return outcome;
-}
-
-#if HWY_TARGET != HWY_SCALAR
-
-using Shorts = hn::ScalableTag<int16_t>;
-
-// Codes of 32 bits to 16, saturated, in order.
-template <class V>
-HWY_INLINE hn::Vec<Shorts> shorten(V low, V high) {
-  const Shorts d;
-#if HWY_TARGET == HWY_AVX2
-  const auto pairs = hn::ReorderDemote2To(d, low, high);
-  return hn::Vec<Shorts>{_mm256_permute4x64_epi64(pairs.raw, 0xD8)};
-#else
-  const hn::Half<Shorts> half;
-  return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
-#endif
-}
-
-// f32 errors are compared as integers, in which NaN is the largest of all: one instruction instead
-// of a comparison, a conjunction and a maximum.
-struct FloatErrors {
-  hn::Vec<hn::ScalableTag<int32_t>> worst;
-};
-HWY_INLINE FloatErrors no_errors(float) { return {hn::Zero(hn::ScalableTag<int32_t>())}; }
-
-// The codes of a vector of 32-bit codes' worth of values.
-HWY_INLINE auto short_codes(const float* values, const Scale<float>& scale, int32_t base,
-                            FloatErrors& errors) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const auto value = hn::LoadU(d, values);
-  // One that does not fit 32 bits becomes a code far from both the value and the base.
-  const auto q = nearest_int(hn::Mul(value, hn::Set(d, scale.inverse_step)));
-  const auto decoded = hn::Mul(hn::ConvertTo(d, q), hn::Set(d, scale.step));
-  errors.worst = hn::Max(errors.worst, hn::BitCast(di, hn::Abs(hn::Sub(decoded, value))));
-  return hn::Sub(q, hn::Set(di, base));
-}
-
-HWY_INLINE RowOutcome<float> outcome_of(const FloatErrors& errors, const Scale<float>& scale) {
-  const int32_t worst = hn::GetLane(hn::MaxOfLanes(hn::ScalableTag<int32_t>(), errors.worst));
-  RowOutcome<float> outcome;
-  std::memcpy(&outcome.max_error, &worst, sizeof worst);
-  outcome.within = outcome.max_error <= scale.bound;
-  return outcome;
-}
-
-struct DoubleErrors {
-  hn::Mask<hn::ScalableTag<double>> within;
-  hn::Vec<hn::ScalableTag<double>> worst;
-};
-HWY_INLINE DoubleErrors no_errors(double) {
-  const hn::ScalableTag<double> d;
-  return {hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
-}
-
-HWY_INLINE auto short_codes(const double* values, const Scale<double>& scale, int32_t base,
-                            DoubleErrors& errors) {
-  const hn::ScalableTag<double> d;
-  const hn::ScalableTag<int32_t> di;
-  const hn::RebindToUnsigned<decltype(d)> du64;
-  const hn::Rebind<uint32_t, decltype(d)> du32;
-  const auto limit = hn::Set(d, kNarrowLimit);
-  const auto magic = hn::Set(d, kMagic);
-  const auto half = [&](const double* from) HWY_ATTR {
-    const auto value = hn::LoadU(d, from);
-    const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
-    const auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
-    const auto decoded = hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step));
-    const auto error = hn::Abs(hn::Sub(decoded, value));
-    errors.within = hn::And(errors.within, hn::Le(error, hn::Set(d, scale.bound)));
-    errors.worst = hn::Max(errors.worst, error);
-    return hn::BitCast(hn::Half<decltype(di)>(), hn::TruncateTo(du32, hn::BitCast(du64, shifted)));
-  };
-  const auto low = half(values);
-  const auto high = half(values + hn::Lanes(d));
-  return hn::Sub(hn::Combine(di, high, low), hn::Set(di, base));
-}
-
-HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale<double>&) {
-  const hn::ScalableTag<double> d;
-  RowOutcome<double> outcome;
-  outcome.within = hn::AllTrue(d, errors.within);
-  outcome.max_error = hn::GetLane(hn::MaxOfLanes(d, errors.worst));
-  return outcome;
-}
-
-template <class T>
-RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
-                             int32_t base, int16_t* HWY_RESTRICT codes) {
-  const Shorts d;
-  constexpr size_t kMaxLanes = hn::MaxLanes(d);
-  const size_t lanes = hn::Lanes(d);
-  auto even = no_errors(T{}), odd = even;
-  auto lowest = hn::Zero(d), highest = hn::Zero(d);
-  const auto step = [&](const T* from, int16_t* to) FIRN_ALWAYS_INLINE {
-    const auto both = shorten(short_codes(from, scale, base, even),
-                              short_codes(from + lanes / 2, scale, base, odd));
-    lowest = hn::Min(lowest, both);
-    highest = hn::Max(highest, both);
-    hn::StoreU(both, d, to);
-  };
-  const size_t i = for_each_vector(count, lanes, [&](size_t at) FIRN_ALWAYS_INLINE {
-    prefetch_values(values + at, lanes);
-    step(values + at, codes + at);
-  });
-  if (i < count) {
-    T padded[kMaxLanes];
-    int16_t padded_codes[kMaxLanes];
-    for (size_t k = 0; k < lanes; ++k) padded[k] = values[i + k < count ? i + k : i];
-    step(padded, padded_codes);
-    std::memcpy(codes + i, padded_codes, (count - i) * sizeof(int16_t));
-  }
-  const RowOutcome<T> first = outcome_of(even, scale), second = outcome_of(odd, scale);
-  RowOutcome<T> outcome;
-  outcome.within = first.within && second.within &&
-                   hn::GetLane(hn::MinOfLanes(d, lowest)) >= -kShortLimit &&
-                   hn::GetLane(hn::MaxOfLanes(d, highest)) <= kShortLimit;
-  outcome.max_error = first.max_error < second.max_error ? second.max_error : first.max_error;
-  return outcome;
-}
-
-#endif  // HWY_TARGET != HWY_SCALAR
-
-// As few bytes as the mask has are read again: a load of more would have to wait for the store.
-template <class D, class M>
-HWY_INLINE uint64_t bits_of(D d, M mask) {
-  constexpr size_t kBytes = (hn::MaxLanes(D()) + 7) / 8;
-  uint8_t bytes[8];
-  hn::StoreMaskBits(d, mask, bytes);
-  if constexpr (kBytes == 1) {
-    return bytes[0];
-  } else {
-    uint16_t two;
-    static_assert(kBytes == sizeof two);
-    std::memcpy(&two, bytes, sizeof two);
-    return two;
-  }
 }
 
 template <class T, class Q>
@@ -333,105 +142,43 @@ T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
   return hn::GetLane(hn::MaxOfLanes(d, max_error));
 }
 
-// Codes of 16 bits are 32-bit ones from here on.
-template <class D>
-HWY_INLINE auto load_codes(D d, const int32_t* codes) {
-  return hn::LoadU(d, codes);
-}
-template <class D>
-HWY_INLINE auto load_codes(D d, const int16_t* codes) {
-  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<int16_t, D>(), codes));
-}
-
-template <class Q>
-HWY_INLINE auto restore(const Q* codes, float step, int32_t base) {
-  const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  return hn::Mul(hn::ConvertTo(d, hn::Add(load_codes(di, codes), hn::Set(di, base))),
-                 hn::Set(d, step));
-}
-
-template <class Q>
-HWY_INLINE auto restore(const Q* codes, double step, int32_t base) {
-  const hn::ScalableTag<double> d;
-  const hn::Rebind<int32_t, decltype(d)> di32;
-  return hn::Mul(hn::PromoteTo(d, hn::Add(load_codes(di32, codes), hn::Set(di32, base))),
-                 hn::Set(d, step));
-}
-
-// Exact for codes within +-2^51; damaged streams may hold others, which give some value.
-HWY_INLINE auto restore(const int64_t* codes, double step, int64_t base) {
-  const hn::ScalableTag<double> d;
-  const hn::RebindToSigned<decltype(d)> di;
-  const auto shifted = hn::Add(hn::LoadU(di, codes), hn::Set(di, magic_plus(base)));
-  const auto code = hn::Sub(hn::BitCast(d, shifted), hn::Set(d, kMagic));
-  return hn::Mul(code, hn::Set(d, step));
-}
-
-template <class T, class Q, class Base>
-void dequantize(const Q* HWY_RESTRICT codes, size_t count, T step, Base base,
-                T* HWY_RESTRICT values) {
-  const hn::ScalableTag<T> d;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(restore(codes + i, step, base), d, values + i);
-  }
-  if (i < count && count >= lanes) {
-    hn::StoreU(restore(codes + count - lanes, step, base), d, values + count - lanes);
-  } else if (i < count) {
-    Q padded[hn::MaxLanes(d)] = {};
-    T padded_values[hn::MaxLanes(d)];
-    std::memcpy(padded, codes, count * sizeof(Q));
-    hn::StoreU(restore(padded, step, base), d, padded_values);
-    std::memcpy(values, padded_values, count * sizeof(T));
-  }
-}
-
-template <class T, class Q, class Base>
-void dequantize_streaming(const Q* HWY_RESTRICT codes, size_t count, T step, Base base,
-                          T* HWY_RESTRICT values) {
-  const hn::ScalableTag<T> d;
-  const size_t lanes = hn::Lanes(d);
-  const size_t misaligned = reinterpret_cast<uintptr_t>(values) % (lanes * sizeof(T));
-  if (misaligned % sizeof(T) != 0) return dequantize(codes, count, step, base, values);
-  const size_t head = misaligned == 0 ? 0 : lanes - misaligned / sizeof(T);
-  size_t i = head < count ? head : count;
-  dequantize(codes, i, step, base, values);
-  for (; i + lanes <= count; i += lanes) {
-    hn::Stream(restore(codes + i, step, base), d, values + i);
-  }
-  dequantize(codes + i, count - i, step, base, values + i);
-  hwy::FlushStream();
-}
-
-template <class T>
-struct RangeOfLanes {
-  hn::Vec<hn::ScalableTag<T>> low, high;
-};
-
-template <class T>
-HWY_INLINE void take(hn::Vec<hn::ScalableTag<T>> v, T fill, RangeOfLanes<T>& range) {
-  const hn::ScalableTag<T> d;
-  const auto counts = hn::And(hn::Le(hn::Abs(v), hn::Set(d, hwy::HighestValue<T>())),
-                              hn::Not(hn::Eq(v, hn::Set(d, fill))));
-  range.low = hn::Min(range.low, hn::IfThenElse(counts, v, range.low));
-  range.high = hn::Max(range.high, hn::IfThenElse(counts, v, range.high));
-}
-
 template <class T>
 void widen(const T* HWY_RESTRICT values, size_t count, T fill, T* low, T* high) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
-  RangeOfLanes<T> even{hn::Set(d, *low), hn::Set(d, *high)};
-  RangeOfLanes<T> odd = even;
-  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at) FIRN_ALWAYS_INLINE {
-    take<T>(hn::LoadU(d, values + at), fill, even);
-    take<T>(hn::LoadU(d, values + at + lanes), fill, odd);
+  const auto finite = hn::Set(d, hwy::HighestValue<T>());
+  // Values that do not count are taken for one that does.
+  size_t first = 0;
+  while (first < count &&
+         !(std::fabs(values[first]) <= hwy::HighestValue<T>() && values[first] != fill)) {
+    ++first;
+  }
+  if (first == count) return;
+  const auto instead = hn::Set(d, values[first]);
+  // One for each place that is read, or chains of minima would bound the loop.
+  struct Range {
+    hn::Vec<hn::ScalableTag<T>> low, high;
+  } ranges[kPlaces];
+  for (Range& range : ranges) range = {instead, instead};
+  const auto take = [&](hn::Vec<decltype(d)> v, Range& range) FIRN_ALWAYS_INLINE {
+    const auto counts = hn::AndNot(hn::Eq(v, hn::Set(d, fill)), hn::Le(hn::Abs(v), finite));
+    const auto valid = hn::IfThenElse(counts, v, instead);
+    range.low = hn::Min(range.low, valid);
+    range.high = hn::Max(range.high, valid);
+  };
+  size_t i = for_each_vector(count, 2 * lanes, [&](size_t at, size_t place) FIRN_ALWAYS_INLINE {
+    take(hn::LoadU(d, values + at), ranges[place]);
+    take(hn::LoadU(d, values + at + lanes), ranges[place]);
   });
-  for (; i < count; ++i) take<T>(hn::Set(d, values[i]), fill, even);
-  *low = hn::GetLane(hn::MinOfLanes(d, hn::Min(even.low, odd.low)));
-  *high = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.high, odd.high)));
+  for (; i < count; ++i) take(hn::Set(d, values[i]), ranges[0]);
+  for (size_t k = 1; k < kPlaces; ++k) {
+    ranges[0].low = hn::Min(ranges[0].low, ranges[k].low);
+    ranges[0].high = hn::Max(ranges[0].high, ranges[k].high);
+  }
+  const T lowest = hn::GetLane(hn::MinOfLanes(d, ranges[0].low));
+  const T highest = hn::GetLane(hn::MaxOfLanes(d, ranges[0].high));
+  if (lowest < *low) *low = lowest;
+  if (highest > *high) *high = highest;
 }
 
 template <class T>
@@ -455,7 +202,7 @@ bool unmask(const T* HWY_RESTRICT values, size_t count, T fill, T instead, T* HW
     }
     return word;
   };
-  const size_t i = for_each_vector(count, 64, [&](size_t at) FIRN_ALWAYS_INLINE {
+  const size_t i = for_each_vector(count, 64, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
     prefetch_values(values + at, 64);
     bits[at / 64] = step(values + at, out + at);
   });
@@ -473,17 +220,6 @@ const Kernels<T, Q>& table() {
   static constexpr Kernels<T, Q> kernels{quantize<T, Q>, flag<T, Q>, dequantize<T, Q, Q>,
                                          dequantize_streaming<T, Q, Q>};
   return kernels;
-}
-
-template <class T>
-const ShortKernels<T>& short_table() {
-#if HWY_TARGET == HWY_SCALAR
-  return reference::short_kernels<T>();  // no vectors at all: the reference is as good
-#else
-  static constexpr ShortKernels<T> kernels{quantize_short<T>, dequantize<T, int16_t, int32_t>,
-                                           dequantize_streaming<T, int16_t, int32_t>};
-  return kernels;
-#endif
 }
 
 template <class T>
@@ -509,14 +245,6 @@ const Kernels<T, Q>& kernels(simd::Target target) {
 template const Kernels<float, std::int32_t>& kernels(simd::Target);
 template const Kernels<double, std::int32_t>& kernels(simd::Target);
 template const Kernels<double, std::int64_t>& kernels(simd::Target);
-
-template <class T>
-const ShortKernels<T>& short_kernels(simd::Target target) {
-  if (target == simd::Target::reference) return reference::short_kernels<T>();
-  FIRN_SELECT_KERNELS(target, short_table<T>)
-}
-template const ShortKernels<float>& short_kernels(simd::Target);
-template const ShortKernels<double>& short_kernels(simd::Target);
 
 template <class T>
 const RangeKernels<T>& range_kernels(simd::Target target) {

@@ -20,6 +20,8 @@ struct Points {
   std::vector<std::uint8_t> bytes;
 };
 
+constexpr MapCoding kCodings[] = {MapCoding::zstd, MapCoding::nonzero_bytes};
+
 struct Context {
   Lossless lossless;
   ExactPointsScratch scratch;
@@ -34,11 +36,12 @@ BitMap bit_map_of(const std::vector<bool>& map) {
   return bits;
 }
 
-std::vector<std::uint8_t> written(const Points& points, const std::vector<std::size_t>& lags) {
+std::vector<std::uint8_t> written(const Points& points, const std::vector<std::size_t>& lags,
+                                  MapCoding coding = MapCoding::zstd) {
   Context context;
   std::vector<std::uint8_t> out(exact_points_capacity(points.map.size(), points.bytes.size()));
   ByteWriter writer(out.data());
-  write_exact_points(bit_map_of(points.map), lags, points.value_bytes, points.bytes,
+  write_exact_points(bit_map_of(points.map), lags, coding, points.value_bytes, points.bytes,
                      context.lossless, context.scratch, writer);
   EXPECT_LE(writer.size(), out.size());
   out.resize(writer.size());
@@ -48,14 +51,15 @@ std::vector<std::uint8_t> written(const Points& points, const std::vector<std::s
 
 // False when refused.
 bool read(const std::vector<std::uint8_t>& bytes, std::size_t bits, std::size_t row_length,
-          std::size_t value_bytes, Points* points, std::size_t* consumed = nullptr) {
+          std::size_t value_bytes, Points* points, std::size_t* consumed = nullptr,
+          MapCoding coding = MapCoding::zstd) {
   Context context;
   ByteReader in(bytes);
   BitMap map;
   map.reset(bits);
   ScratchArray<std::uint8_t> exact;
-  if (!read_exact_points(in, row_length, value_bytes, context.lossless, context.scratch, map,
-                         exact)) {
+  if (!read_exact_points(in, row_length, coding, value_bytes, context.lossless, context.scratch,
+                         map, exact)) {
     return false;
   }
   points->map.resize(bits);
@@ -97,13 +101,15 @@ void expect_return(const std::vector<bool>& map, const std::vector<std::size_t>&
     SCOPED_TRACE(what + ", " + std::to_string(map.size()) + " bits, values of " +
                  std::to_string(value_bytes));
     const Points points = points_of(map, value_bytes, 3);
-    const std::vector<std::uint8_t> bytes = written(points, lags);
-    Points back;
-    std::size_t consumed = 0;
-    ASSERT_TRUE(read(bytes, map.size(), lags[0], value_bytes, &back, &consumed));
-    EXPECT_EQ(consumed, bytes.size());
-    ASSERT_TRUE(back.map == points.map);
-    ASSERT_EQ(back.bytes, points.bytes);
+    for (const MapCoding coding : kCodings) {
+      const std::vector<std::uint8_t> bytes = written(points, lags, coding);
+      Points back;
+      std::size_t consumed = 0;
+      ASSERT_TRUE(read(bytes, map.size(), lags[0], value_bytes, &back, &consumed, coding));
+      EXPECT_EQ(consumed, bytes.size());
+      ASSERT_TRUE(back.map == points.map);
+      ASSERT_EQ(back.bytes, points.bytes);
+    }
   }
 }
 
@@ -158,12 +164,14 @@ TEST(ExactPoints, AMaskOfOneValueCostsThatValue) {
 
 TEST(ExactPoints, TruncationsAreRefused) {
   const Points points = points_of(coast(2, 40, 70), 4, 9);
-  const std::vector<std::uint8_t> bytes = written(points, {70, 2800});
-  for (std::size_t size = 0; size < bytes.size(); ++size) {
-    Points back;
-    const std::vector<std::uint8_t> cut(bytes.begin(),
-                                        bytes.begin() + static_cast<std::ptrdiff_t>(size));
-    ASSERT_FALSE(read(cut, points.map.size(), 70, 4, &back)) << size;
+  for (const MapCoding coding : kCodings) {
+    const std::vector<std::uint8_t> bytes = written(points, {70, 2800}, coding);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      Points back;
+      const std::vector<std::uint8_t> cut(bytes.begin(),
+                                          bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      ASSERT_FALSE(read(cut, points.map.size(), 70, 4, &back, nullptr, coding)) << size;
+    }
   }
 }
 
@@ -180,15 +188,26 @@ TEST(ExactPoints, ImpossibleLagsAndSizesAreRefused) {
 
 TEST(ExactPoints, FlippedBitsNeverCrash) {
   const Points points = points_of(coast(2, 30, 70), 4, 9);
-  const std::vector<std::uint8_t> bytes = written(points, {70, 2100});
-  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
-    std::vector<std::uint8_t> flipped = bytes;
-    flipped[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-    Points back;
-    if (read(flipped, points.map.size(), 70, 4, &back)) {
-      EXPECT_EQ(back.map.size(), points.map.size());
+  for (const MapCoding coding : kCodings) {
+    const std::vector<std::uint8_t> bytes = written(points, {70, 2100}, coding);
+    for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+      std::vector<std::uint8_t> flipped = bytes;
+      flipped[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+      Points back;
+      if (read(flipped, points.map.size(), 70, 4, &back, nullptr, coding)) {
+        EXPECT_EQ(back.map.size(), points.map.size());
+      }
     }
   }
+}
+
+// Empty masks of empty masks cost nothing but the last level.
+TEST(ExactPoints, MapsWithoutZeroBytesAreAsShortAsThat) {
+  Points points{4, std::vector<bool>(64 * 512), std::vector<std::uint8_t>(4)};
+  points.map[5000] = true;
+  // A lag and a size of one byte each, 8 bytes of the last level, a byte on each of the others, and
+  // the value behind its size.
+  EXPECT_EQ(written(points, {64 * 512}, MapCoding::nonzero_bytes).size(), 2u + 8 + 3 + 1 + 4);
 }
 
 }  // namespace

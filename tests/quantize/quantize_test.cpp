@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -505,6 +506,96 @@ TYPED_TEST(ShortCodes, OfLongRowsReachTheEnd) {
       this->expect_as_wide(values, scale, 3);
       if (this->HasFatalFailure()) return;
       values[i] = before;
+    }
+  }
+}
+
+// Smooth values with a mask of runs and scattered points, some rows long enough to be read at
+// several places at once.
+template <class T>
+std::vector<T> masked_values(std::size_t count, T mask, Random& random) {
+  std::vector<T> values(count);
+  std::size_t left = 0;
+  bool masked = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (left-- == 0) {
+      masked = !masked;
+      left = random.below(random.below(4) == 0 ? 300 : 9);
+    }
+    values[i] = masked ? mask : static_cast<T>(random.around(1000)) / 37;
+  }
+  return values;
+}
+
+TYPED_TEST(ShortCodes, OfMaskedValuesRepeatTheOneBefore) {
+  using T = TypeParam;
+  const Scale<T> scale(T(0.01), 5);
+  const T not_a_number = std::numeric_limits<T>::quiet_NaN();
+  const T infinity = std::numeric_limits<T>::infinity();
+  Random random(9);
+  for (const T fill : {T(1e20), not_a_number}) {
+    for (const T mask : {T(1e20), not_a_number, infinity}) {
+      for (std::size_t count = 0; count < 20000; count += count < 200 ? 1 : 6333) {
+        const std::vector<T> values = masked_values<T>(count, mask, random);
+        std::vector<std::int16_t> expected(count + 1, 11);
+        std::vector<std::uint64_t> expected_bits((count + 63) / 64);
+        bool expected_fill = false;
+        const auto wanted =
+            short_kernels<T>(simd::Target::reference)
+                .quantize_masked(values.data(), count, scale, 3, fill, T(5), expected.data() + 1,
+                                 expected_bits.data(), &expected_fill);
+        for (std::size_t i = 0; i < count; ++i) {
+          const bool is_masked = expected_bits[i / 64] >> i % 64 & 1;
+          ASSERT_EQ(is_masked, values[i] == fill || !std::isfinite(values[i]));
+          ASSERT_TRUE(!is_masked || expected[i + 1] == expected[i]);
+        }
+        for (const simd::Target target : simd::available_targets()) {
+          SCOPED_TRACE(::testing::Message() << simd::name_of(target) << " " << count);
+          std::vector<std::int16_t> codes(count + 1, 11);
+          std::vector<std::uint64_t> bits(expected_bits.size(), 0x5555);
+          bool all_fill = false;
+          const auto outcome = short_kernels<T>(target).quantize_masked(
+              values.data(), count, scale, 3, fill, T(5), codes.data() + 1, bits.data(), &all_fill);
+          ASSERT_EQ(outcome.within, wanted.within);
+          ASSERT_EQ(outcome.max_error, wanted.max_error);
+          ASSERT_EQ(all_fill, expected_fill);
+          ASSERT_EQ(bits, expected_bits);
+          ASSERT_TRUE(!wanted.within || codes == expected);
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(ShortCodes, AreRestoredUnderAMask) {
+  using T = TypeParam;
+  const T step = T(0.019);
+  Random random(4);
+  std::vector<std::int16_t> codes(700);
+  for (auto& code : codes) code = static_cast<std::int16_t>(random.around(30000));
+  std::vector<std::uint64_t> bits(14);
+  for (auto& word : bits) word = random.next() & random.next();
+  for (const std::size_t first : {0u, 1u, 63u, 64u, 130u}) {
+    for (std::size_t count = 0; count <= codes.size(); count += count < 140 ? 1 : 93) {
+      const Masked<T> masked{bits.data(), first, T(1e20)};
+      std::vector<T> expected(count);
+      short_kernels<T>(simd::Target::reference)
+          .dequantize_masked(codes.data(), count, step, 77, masked, false, expected.data());
+      for (const simd::Target target : simd::available_targets()) {
+        for (const bool streaming : {false, true}) {
+          for (const std::size_t misaligned : {0u, 1u}) {
+            SCOPED_TRACE(::testing::Message()
+                         << simd::name_of(target) << " " << first << " " << count);
+            alignas(64) T memory[704];
+            T* const values = memory + misaligned;
+            values[count] = T(-3);
+            short_kernels<T>(target).dequantize_masked(codes.data(), count, step, 77, masked,
+                                                       streaming, values);
+            ASSERT_EQ(values[count], T(-3));
+            ASSERT_TRUE(std::equal(expected.begin(), expected.end(), values));
+          }
+        }
+      }
     }
   }
 }
