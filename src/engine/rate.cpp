@@ -11,7 +11,9 @@
 namespace firn::engine {
 namespace {
 
-constexpr std::uint64_t kSampleShare = 24, kLeastSample = 8192, kMostSample = 1 << 20;
+// The sample; it may be smaller where rehearsals follow.
+constexpr std::uint64_t kSampleShare = 24, kSmallSampleShare = 40;
+constexpr std::uint64_t kLeastSample = 8192, kMostSample = 1 << 20;
 // The bits that a value of the whole takes when one of a sample takes so many. Chunks of boxes have
 // more borders, in one dimension hardly so, those of a mask among them, and a sample is not encoded
 // in every way. What predicts across borders misses there by about as many codes whatever the
@@ -90,11 +92,11 @@ RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
 
-void RateSearch::take_sample(double log_bound) {
+double RateSearch::take_sample(double log_bound) {
   const auto plan = plan_for_step(array_, options_, exp2_of(log_bound), workers_);
   if (!plan) {
     error_ = plan.error();
-    return;
+    return 0;
   }
   if (samples_.empty() || std::fabs(log_bound - sample_chosen_at_) > kSameSampleChoice) {
     samples_.clear();
@@ -106,6 +108,7 @@ void RateSearch::take_sample(double log_bound) {
   const auto after = std::find_if(samples_.begin(), samples_.end(),
                                   [&](const Point& each) { return each.bound > log_bound; });
   samples_.insert(after, point);
+  return point.size;
 }
 
 // The two neighbours of a value among the samples, along either axis of their falling curve; the
@@ -139,16 +142,17 @@ double RateSearch::sampled_bound(double log_bits) const {
 // The log of the bound at which the sample takes about 2^log_bits bits a value.
 double RateSearch::solve(double log_bits) {
   constexpr int kSteps = 7;
+  // How far beyond the samples one may be, in octaves; and when those contradict each other.
+  constexpr double kFarthest = 3, kOnwards = 1;
   const double trusted = rehearses_ ? 2 * kTrusted : kTrusted;
-  double at = highest_ - 10;
-  if (samples_.empty()) {
-    const double bits = rough_bits(exp2_of(log_bits), rehearses_, options_.preset);
-    double low = lowest_, high = highest_;
-    for (int halvings = 0; halvings < 8; ++halvings) {
-      at = (low + high) / 2;
-      (sample_->whole().bits(exp2_of(at)) > bits ? low : high) = at;
-    }
+  const double rough = rough_bits(exp2_of(log_bits), rehearses_, options_.preset);
+  double at = 0, low = lowest_, high = highest_;
+  for (int halvings = 0; halvings < 8; ++halvings) {
+    at = (low + high) / 2;
+    (sample_->whole().bits(exp2_of(at)) > rough ? low : high) = at;
   }
+  // With these it takes more, and less.
+  double finer = lowest_ - kOnwards, coarser = highest_ + kOnwards;
   for (int step = 0; step < kSteps && !error_; ++step) {
     if (samples_.size() == 1) {
       // One bit for each doubling of the bound, and more of those where there are few bits.
@@ -156,16 +160,22 @@ double RateSearch::solve(double log_bits) {
       const double away = exp2_of(known.size) - exp2_of(log_bits) + (known.size - log_bits);
       // Far enough to tell how steep the curve is.
       const double least = away < 0 ? -kTrusted : kTrusted;
-      at = known.bound + (std::fabs(away) < kTrusted ? least : std::clamp(away, -12.0, 12.0));
-    } else if (!samples_.empty()) {
+      at = known.bound + (std::fabs(away) < kTrusted ? least : away);
+    } else if (samples_.size() > 1) {
       at = sampled_bound(log_bits);
     }
+    if (!samples_.empty()) {
+      at = std::clamp(at, samples_.front().bound - kFarthest, samples_.back().bound + kFarthest);
+    }
+    const double middle = (finer + coarser) / 2;
+    if (at <= finer) at = std::min(finer + kOnwards, middle);
+    if (at >= coarser) at = std::max(coarser - kOnwards, middle);
     at = within_reach(at);
     const bool near = std::any_of(samples_.begin(), samples_.end(), [&](const Point& each) {
       return std::fabs(each.bound - at) < (samples_.size() > 1 ? trusted : 1e-3);
     });
     if (near) break;
-    take_sample(at);
+    (take_sample(at) > log_bits ? finer : coarser) = at;
   }
   return at;
 }
@@ -183,8 +193,11 @@ Result<RateSearch::Try> RateSearch::first() {
   const std::uint64_t count = array_.shape.count();
   if (count == 0) return Try{};
   fill_ = plan->parameters.fill;
+  // Elsewhere a rehearsal is no less work than a compression.
+  rehearses_ = plan->parameters.pipeline == Pipeline::automatic;
+  const std::uint64_t share = rehearses_ ? kSmallSampleShare : kSampleShare;
   sample_.emplace(array_, plan->header.chunk, fill_,
-                  std::clamp(count / kSampleShare, kLeastSample, kMostSample));
+                  std::clamp(count / share, kLeastSample, kMostSample));
   const Roughness& whole = sample_->whole();
   // The values seen tell the range well enough, unless they are all the same.
   knows_highest_ = !(whole.high() > whole.low());
@@ -195,8 +208,6 @@ Result<RateSearch::Try> RateSearch::first() {
   lowest_ = highest_ - (array_.type == Type::f32 ? 26 : 55);
   if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   lowest_ = std::min(lowest_, highest_);
-  // Elsewhere a rehearsal is no less work than a compression.
-  rehearses_ = plan->parameters.pipeline == Pipeline::automatic;
   // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
   constexpr double kLossless = 0.3, kBoxes = 1.1;
   const double wanted = exp2_of(bits_wanted());

@@ -62,7 +62,8 @@ class RateSearch {
     bool sure = true;  // or only expected, or of chunks that were encoded in other ways
   };
   Result<Try> lossy();
-  void take_sample(double log_bound);
+  // Its bits a value, log2.
+  double take_sample(double log_bound);
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
   double sampled_bound(double log_bits) const;
