@@ -89,7 +89,7 @@ void compare_policies(const std::vector<Field>& fields, const std::vector<double
 
 // The residuals of a chunk coded with contexts, and the least that any tables could do with them.
 struct ContextSizes {
-  double coded = 0, perfect = 0;  // bytes
+  double quick = 0, coded = 0, perfect = 0;  // bytes
 };
 
 template <class Q>
@@ -99,8 +99,12 @@ ContextSizes context_sizes(const std::vector<Q>& residuals,
   const auto target = firn::simd::default_target();
   ContextRansEncoder encoder;
   std::vector<std::uint8_t> out(context_rans_capacity<Q>(residuals.size()));
-  const std::size_t size =
-      encoder.encode(residuals.data(), contexts.data(), residuals.size(), {}, target, out.data());
+  const auto encode = [&](bool thorough) {
+    encoder.set_thorough(thorough);
+    return encoder.encode(residuals.data(), contexts.data(), residuals.size(), {}, target,
+                          out.data());
+  };
+  const std::size_t quick = encode(false), size = encode(true);
   ContextRansDecoder decoder;
   if (!decoder.start({out.data(), size}, target)) std::abort();
   const ContextShifts& shifts = decoder.shifts();
@@ -130,15 +134,17 @@ ContextSizes context_sizes(const std::vector<Q>& residuals,
     }
   }
   // The states hold 15 bits a lane that any coder of so many lanes would pay.
-  return {static_cast<double>(size), bits / 8 + 2.0 * static_cast<double>(decoder.lanes()) + 2};
+  return {static_cast<double>(quick), static_cast<double>(size),
+          bits / 8 + 2.0 * static_cast<double>(decoder.lanes()) + 2};
 }
 
 void compare_contexts(const std::vector<Field>& fields, const std::vector<double>& bounds) {
   std::printf("\n2. contexts: section against every context's own entropy, its tables free\n");
-  std::printf("%-14s %9s %28s\n", "chunk, values", "over", "where these are 16 KB or more");
+  std::printf("%-14s %9s %12s %28s\n", "chunk, values", "quickly", "thoroughly",
+              "where these are 16 KB or more");
   for (std::uint64_t chunk_values = 1024; chunk_values <= std::uint64_t{1} << 20;
        chunk_values *= 4) {
-    std::vector<double> over, large;
+    std::vector<double> quick, over, large;
     for (const double rel : bounds) {
       for (const Field& field : fields) {
         ContextSizes sum;
@@ -154,15 +160,21 @@ void compare_contexts(const std::vector<Field>& fields, const std::vector<double
           if (values.empty()) return;
           contexts.resize(values.size());
           const ContextSizes sizes = context_sizes(values, contexts);
+          sum.quick += sizes.quick;
           sum.coded += sizes.coded;
           sum.perfect += sizes.perfect;
         });
+        if (sum.perfect > 0) quick.push_back(sum.quick / sum.perfect);
         if (sum.perfect > 0) over.push_back(sum.coded / sum.perfect);
         if (sum.perfect >= 16384) large.push_back(sum.coded / sum.perfect);
       }
     }
-    std::printf("%14llu %+8.2f%% %+27.2f%%\n", static_cast<unsigned long long>(chunk_values),
-                100 * (bench::geometric_mean(over) - 1), 100 * (bench::geometric_mean(large) - 1));
+    const auto percent = [](const std::vector<double>& sizes) {
+      return 100 * (bench::geometric_mean(sizes) - 1);
+    };
+    std::printf("%14llu %+8.2f%% %+11.2f%% %+27.2f%%\n",
+                static_cast<unsigned long long>(chunk_values), percent(quick), percent(over),
+                percent(large));
   }
 }
 

@@ -2,8 +2,8 @@
 //
 // Size falls with the bound about as 2^-bits does (CEAZ, 3.2.2), but not where most codes are zero
 // and not where a field has a grid of its own, so the bound is searched for: on a sample of the
-// array (a few percent), then by compressing. The first compression tells how far the sample is
-// off, and the second is led to the size (engine/pass.hpp).
+// array (a few percent), then by rehearsing what its chunks take, or by compressing them where
+// that is no more work. Compressions after that are led to the size (engine/pass.hpp).
 #pragma once
 
 #include <firn/firn.hpp>
@@ -22,8 +22,8 @@ namespace firn::engine {
 Result<plan::Plan> plan_for_bound(const ArrayView& array, const Options& options, double bound_abs,
                                   pipelines::Workers& workers);
 
-// Compresses under options.bound, a ratio: most often twice. Chunks are encoded in the way that
-// was best the first time.
+// Compresses under options.bound, a ratio. Chunks are encoded in the way that was best the first
+// time.
 Status compress_to_ratio(const ArrayView& array, const Options& options, const Execution& execution,
                          pipelines::Workers& workers, CompressScratch& scratch, Output& output);
 
