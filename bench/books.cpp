@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -257,18 +256,7 @@ void show_chi(const std::vector<Field>& fields, const std::vector<double>& bound
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  std::string folder = "data";
-  std::vector<double> bounds;
-  for (int i = 1; i < argument_count; ++i) {
-    if (std::strcmp(arguments[i], "--rel") == 0) {
-      while (i + 1 < argument_count && std::atof(arguments[i + 1]) > 0) {
-        bounds.push_back(std::atof(arguments[++i]));
-      }
-    } else {
-      folder = bench::folder_argument(arguments[i], kUsage);
-    }
-  }
-  if (bounds.empty()) bounds = {1e-2, 1e-3, 1e-4};
+  const auto [folder, bounds] = bench::folder_and_bounds(argument_count, arguments, kUsage);
   const auto fields = bench::load_folder(folder, kUsage);
   compare_policies(fields, bounds);
   compare_contexts(fields, bounds);

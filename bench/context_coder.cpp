@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -115,18 +114,7 @@ constexpr const char* kUsage = "firn_bench_context_coder [FOLDER] [--rel 1e-2 1e
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  std::string folder = "data";
-  std::vector<double> bounds;
-  for (int i = 1; i < argument_count; ++i) {
-    if (std::strcmp(arguments[i], "--rel") == 0) {
-      while (i + 1 < argument_count && std::atof(arguments[i + 1]) > 0) {
-        bounds.push_back(std::atof(arguments[++i]));
-      }
-    } else {
-      folder = bench::folder_argument(arguments[i], kUsage);
-    }
-  }
-  if (bounds.empty()) bounds = {1e-2, 1e-3, 1e-4};
+  const auto [folder, bounds] = bench::folder_and_bounds(argument_count, arguments, kUsage);
   const auto fields = bench::load_folder(folder, kUsage);
   const bool with_zfp = firn_cli::ZfpPeer::available();
   std::printf("rANS with %d contexts: MB/s, and as a multiple of zfp's\n", kContexts);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 namespace bench {
 
@@ -22,6 +23,26 @@ inline std::string folder_argument(const std::string& argument, const char* usag
   if (argument == "--help" || argument == "-h") exit_with_usage(usage);
   if (argument.starts_with('-')) exit_with_usage(usage, "there is no option " + argument);
   return argument;
+}
+
+// For programs that take a folder and `--rel` with bounds, which have defaults.
+struct FolderAndBounds {
+  std::string folder = "data";
+  std::vector<double> bounds;
+};
+inline FolderAndBounds folder_and_bounds(int count, char** arguments, const char* usage) {
+  FolderAndBounds result;
+  for (int i = 1; i < count; ++i) {
+    if (std::string(arguments[i]) != "--rel") {
+      result.folder = folder_argument(arguments[i], usage);
+      continue;
+    }
+    while (i + 1 < count && std::atof(arguments[i + 1]) > 0) {
+      result.bounds.push_back(std::atof(arguments[++i]));
+    }
+  }
+  if (result.bounds.empty()) result.bounds = {1e-2, 1e-3, 1e-4};
+  return result;
 }
 
 // For programs that take no arguments.
