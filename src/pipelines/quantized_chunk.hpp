@@ -12,6 +12,7 @@
 #include "base/bytes.hpp"
 #include "base/geometry.hpp"
 #include "encode/exact_points.hpp"
+#include "pipelines/payload_head.hpp"
 #include "pipelines/pipeline.hpp"
 #include "predict/difference.hpp"
 #include "quantize/quantize.hpp"
@@ -24,22 +25,8 @@ T fill_of(const Parameters& parameters) {
   return parameters.fill ? static_cast<T>(*parameters.fill) : std::numeric_limits<T>::quiet_NaN();
 }
 
-// Difference order of each axis, slowest first.
-using Orders = std::array<std::uint8_t, kMaxRank>;
-
-// Distance in the chunk's array between neighbours along each axis.
-std::array<std::size_t, kMaxRank> axis_lags(int rank,
-                                            const std::array<std::size_t, kMaxRank>& extents);
-
 predict::Lags lags_of(const Orders& orders, int rank,
                       const std::array<std::size_t, kMaxRank>& extents);
-
-std::uint8_t pack_orders(const Orders& orders);
-// False when an axis has order 3 or there are more than predict::kMaxLags.
-bool unpack_orders(std::uint8_t packed, int rank, Orders* orders);
-
-// An axis of n values has at most n - 1 differences.
-bool orders_fit(const Orders& orders, int rank, const std::array<std::size_t, kMaxRank>& extents);
 
 // Zeros that lie before the codes of a chunk: as many as orders that fit can reach, and one.
 std::size_t history_room(int rank, const std::array<std::size_t, kMaxRank>& extents);
@@ -105,20 +92,6 @@ inline void keep_orders(const Orders& orders, Encoded* encoded) {
 template <class Q>
 Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace);
 
-// The head of a payload: flags, orders, base, exact points.
-struct PayloadHead {
-  bool wide = false;
-  bool narrow = false;  // codes of 16 bits
-  Orders orders{};
-  std::int64_t base = 0;
-  std::size_t exact_count = 0;
-  bool exact_alike = false;  // exact_bytes has one value that all of them have
-  bool signs = false;
-  encode::MapCoding maps = encode::MapCoding::zstd;
-  std::uint8_t finer = 0;  // as in Parameters
-  RunnerUp runner_up;      // read; written is that of the workspace
-};
-
 // Writes decoded values to the chunk's place: dequantised codes, then the exact points on top.
 template <class T, class Q>
 void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& parameters,
@@ -145,30 +118,5 @@ const T* contiguous(const Box<const T>& chunk, Workspace& workspace);
 // chunk's place, with the exact points of the workspace on top when there are any.
 template <class T>
 void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspace& workspace);
-
-// The exact points of the workspace, as payloads have them; listed: values in exact_bytes.
-void write_exact_points_of(int rank, const std::array<std::size_t, kMaxRank>& extents,
-                           std::size_t listed, encode::MapCoding maps, std::size_t value_bytes,
-                           Workspace& workspace, ByteWriter& out);
-
-std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes);
-void write_payload_head(const PayloadHead& head, int rank,
-                        const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
-                        Workspace& workspace, ByteWriter& out);
-// blockpack: codes may have 16 bits and maps their nonzero bytes only, and exact values that are
-// alike are left as one; elsewhere exact_bytes has a value for each point.
-bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
-                       const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
-                       std::size_t count, Workspace& workspace, PayloadHead* head,
-                       bool blockpack = false);
-// What a head says but for its orders, as the end of a sentence; `in` is then behind its exact
-// points.
-struct HeadInWords {
-  std::uint8_t orders = 0;
-  std::string text;
-};
-HeadInWords pass_head(ByteReader& in);
-// The head in words.
-std::string describe_head(std::span<const std::uint8_t> payload, int rank);
 
 }  // namespace firn::pipelines
