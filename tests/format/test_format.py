@@ -190,7 +190,7 @@ class FormatTest(unittest.TestCase):
 
         counting_pipelines = {number: counting(number, function)
                               for number, function in decode_stream.PIPELINES.items()}
-        with mock.patch.object(decode_stream, "PIPELINES", counting_pipelines):
+        with mock.patch.dict(decode_stream.PIPELINES, counting_pipelines):
             yield counts
 
     def test_decoder_knows_every_pipeline_of_the_program(self):
@@ -199,7 +199,7 @@ class FormatTest(unittest.TestCase):
         self.assertIsNotNone(names, run.stderr)
         # fre-round is the same to a decoder as fre.
         self.assertEqual(set(names[1].split(", ")) - {"auto", "fre-round"}, set(DECODED_PIPELINES),
-                         "docs/format.md and tools/decode_stream.py describe every pipeline")
+                         "docs/format.md and tools/firn_decoder describe every pipeline")
 
     def test_every_pipeline_decodes_the_same_bits(self):
         for name, number in DECODED_PIPELINES.items():
@@ -337,7 +337,7 @@ class FormatTest(unittest.TestCase):
     def test_command_writes_the_values(self):
         field = noisy((5, 6), numpy.float64)
         stream = self.compress(field, "--lossless")
-        run = subprocess.run([sys.executable, DECODER, self.path("stream.firn"),
+        run = subprocess.run([sys.executable, "-B", DECODER, self.path("stream.firn"),
                               self.path("decoded.raw")], capture_output=True, text=True)
         self.assertEqual(run.returncode, 0, run.stderr)
         with open(self.path("decoded.raw"), "rb") as file:

@@ -1,0 +1,80 @@
+"""Section "Header" of docs/format.md.
+
+What holds for all chunks of an array: its type, extents and bound.
+"""
+
+import dataclasses
+import math
+
+import numpy
+
+from .conventions import require
+
+LOSSLESS, ABS, REL, PSNR, PWREL, RATIO = range(6)
+
+
+@dataclasses.dataclass
+class Header:
+    dtype: numpy.dtype
+    extents: list
+    chunk_extents: list
+    kind: int
+    margin: int
+    bound: float
+    bound_asked: float
+    fill: float
+    checksum: int
+    books: list = dataclasses.field(default_factory=list)  # that chunks share
+
+    def is_pointwise(self):
+        return self.kind == PWREL
+
+    def step(self):
+        """Distance of neighbouring codes' values, in the array's type."""
+        number = self.dtype.type
+        return number(2) * number(self.bound) * (number(1) - number(2.0**-self.margin))
+
+
+def read_header(reader):
+    start = reader.position
+    require(bytes(reader.bytes(4)) == b"FIRN", "not a Firn stream: it does not begin with FIRN")
+    version = reader.number("B")
+    require(version == 1, f"format version {version}; this decoder knows version 1")
+
+    flags = reader.number("B")
+    rank = flags >> 2 & 7
+    require(flags & 3 in (1, 2), f"unknown type {flags & 3}")
+    require(1 <= rank <= 4, f"rank {rank} is not 1 to 4")
+    require(flags >> 7 == 0, "a reserved bit is set in the header")
+    code = "f" if flags & 3 == 1 else "d"
+
+    bound_byte = reader.number("B")
+    kind, margin = bound_byte & 15, bound_byte >> 4
+    require(kind <= RATIO, f"unknown kind of bound {kind}")
+
+    extents = [reader.varint() for _ in range(rank)]
+    one_chunk = flags >> 6 & 1
+    chunk_extents = extents if one_chunk else [reader.varint() for _ in range(rank)]
+    boxes = [(min(extent, length), extent) for extent, length in zip(extents, chunk_extents)]
+    require(all(length > 0 or extent == 0 for length, extent in boxes)
+            and math.prod(length for length, _ in boxes) <= 1 << 24, f"chunk extents "
+            f"{chunk_extents}")
+
+    bound = reader.number("d") if kind != LOSSLESS else 0.0
+    with numpy.errstate(over="ignore"):
+        bound_in_type = float(numpy.float32(bound)) if code == "f" else bound
+    require(0 <= bound < math.inf and bound == bound_in_type, f"bound {bound}")
+    require(2 <= margin <= 10 if bound > 0 and kind != PWREL else margin == 0,
+            f"margin {margin}, bound {bound}")
+    require(kind != PWREL or bound <= 0.5, f"point-wise bound {bound}")
+    return Header(
+        dtype=numpy.dtype("<f4" if code == "f" else "<f8"),
+        extents=extents,
+        chunk_extents=chunk_extents,
+        kind=kind,
+        margin=margin,
+        bound=bound,
+        bound_asked=reader.number("d") if kind in (REL, PSNR, PWREL, RATIO) else None,
+        fill=reader.number(code) if flags >> 5 & 1 else None,
+        checksum=reader.check_sum(start, seed=0),
+    )
