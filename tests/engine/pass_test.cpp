@@ -9,6 +9,7 @@
 #include <set>
 
 #include "engine/compress.hpp"
+#include "engine/rate.hpp"
 #include "plan/books.hpp"
 #include "plan/plan.hpp"
 #include "support/round_trip.hpp"
@@ -237,6 +238,73 @@ TEST(Ratio, LosesNothingWhereLosslessIsSmallEnough) {
     options.bound = Bound::ratio(reached * 1.3);
     EXPECT_GT(inspect(test::compressed(values, shape, options, 1))->bound_abs, 0);
   }
+}
+
+// Whatever is given up on the way, and however little the largest bound allows.
+TEST(Ratio, OfAnyKindOfFieldEndsWithAStream) {
+  const Shape shape{24, 20, 22};
+  for (const auto kind : test::kAllKinds) {
+    const auto values = test::make_field<float>(shape, kind);
+    for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+      for (const double ratio : {1.5, 11.0, 300.0}) {
+        for (const double most : {0.0, 0.03}) {
+          Options options;
+          options.preset = preset;
+          options.chunk = {6, 10, 11};
+          options.bound = Bound::ratio(ratio);
+          if (most > 0) options.max_abs = most;
+          SCOPED_TRACE(testing::Message() << test::name_of(kind) << ", " << name_of(preset) << ", "
+                                          << ratio << " within " << most);
+          const auto bytes = test::compressed(values, shape, options, 1);
+          const auto info = inspect(bytes);
+          ASSERT_TRUE(info.ok());
+          if (most > 0) {
+            EXPECT_LE(info->bound_abs, most);
+          }
+          EXPECT_EQ(test::decompressed<float>(bytes, shape).size(), values.size());
+        }
+      }
+    }
+  }
+}
+
+// A pass just below the largest bound is given up, and no other bound is left to try.
+TEST(Ratio, OneCompressionAlwaysComesToItsEnd) {
+  const Shape shape{32, 16, 16};
+  const auto values = test::make_field<float>(shape, test::Kind::noisy);
+  const ArrayView array = test::const_view_of(values, shape);
+  Options options;
+  options.bound = Bound::ratio(10);
+  options.max_abs = 0.5;
+  options.chunk = {4, 8, 8};
+  constexpr std::size_t kChunks = 32;
+  constexpr double kBytes = 8192 * 4 / 10.0 / kChunks;  // of each, to meet the ratio
+  pipelines::Workers workers(1);
+  RateSearch search(array, options, workers);
+  ASSERT_TRUE(search.first().ok());
+  RateSearch::Try attempt{0.5 * (1 - 1e-5), 0, true};
+  std::vector<pipelines::Choice> choices(kChunks);
+  const std::vector<ChunkSize> large(kChunks, {std::log2(attempt.bound_abs), 3 * kBytes});
+  (void)search.next(attempt, large, 0, &choices);
+  attempt.rehearsal = false;
+  // Chunks are three times too large, whatever the step.
+  const auto compress = [&] {
+    Pass pass = search.pass(attempt, std::vector<std::uint64_t>(kChunks, 256), 0);
+    for (auto wave = pass.next(); !wave.chunks.empty(); wave = pass.next()) {
+      pass.took(wave, std::vector<std::uint64_t>(wave.chunks.size(), std::uint64_t(3 * kBytes)));
+    }
+    return pass;
+  };
+  const Pass first = compress();
+  ASSERT_TRUE(first.given_up());
+  const auto next = search.next(attempt, first, &choices);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_FALSE(search.best());
+  attempt = *next;
+  const Pass second = compress();
+  EXPECT_FALSE(second.given_up());
+  (void)search.next(attempt, second, &choices);
+  EXPECT_TRUE(search.best());
 }
 
 class Rehearsals : public testing::Test {
