@@ -13,7 +13,8 @@ namespace {
 // Bounds and what they lead to, next to each other around the one that is looked for.
 class BoundSearch {
  public:
-  explicit BoundSearch(double wanted) : wanted_(wanted) {}
+  // No bound above `highest` is of use.
+  BoundSearch(double wanted, double highest) : wanted_(wanted), highest_(highest) {}
 
   void add(double bound, double error) {
     Tried& side = good(error) ? good_ : bad_;
@@ -25,6 +26,16 @@ class BoundSearch {
 
   // The bound to try next; 0: the best one will do.
   double next(int tries) const {
+    return good_.bound >= highest_ ? 0 : std::min(unlimited_next(tries), highest_);
+  }
+
+ private:
+  struct Tried {
+    double bound = 0;  // 0: none yet
+    double error = 0;
+  };
+
+  double unlimited_next(int tries) const {
     constexpr int kMostTries = 4;
     constexpr double kAim = 0.995, kClose = 0.98, kFarthest = 4;
     if (tries >= kMostTries || good_.error > kClose * wanted_) return 0;
@@ -40,12 +51,7 @@ class BoundSearch {
     return low + (high - low) * std::clamp(share, 0.1, 0.9);
   }
 
- private:
-  struct Tried {
-    double bound = 0;  // 0: none yet
-    double error = 0;
-  };
-  double wanted_;
+  double wanted_, highest_;
   Tried good_, bad_;
 };
 
@@ -69,7 +75,8 @@ Status compress_to_psnr(const ArrayView& array, const Options& options, const Ex
     return compress(array, *safe, execution, workers, scratch, output);
   }
   const plan::ValueRange range = plan::value_range(array, options.fill, workers);
-  BoundSearch search(plan::error_of_psnr(range.high - range.low, options.bound.value));
+  const double width = range.high - range.low;
+  BoundSearch search(plan::error_of_psnr(width, options.bound.value), width);
   std::vector<pipelines::Choice> choices;
   std::vector<SquaredError> errors;
   double chosen_at = 0, error = 0;

@@ -155,6 +155,25 @@ TYPED_TEST(Bounds, OfPsnrAreMetWithoutWaste) {
   }
 }
 
+// Steps between the largest numbers, which no error is made of, so that the search for a bound goes
+// as far as it can.
+TYPED_TEST(Bounds, OfPsnrEndAtTheRange) {
+  for (const double share : {1e-300, 1e-30, 0.9}) {
+    std::vector<TypeParam> values(600);
+    const auto top =
+        static_cast<TypeParam>(share * static_cast<double>(std::numeric_limits<TypeParam>::max()));
+    for (std::size_t i = 100; i < 600; ++i) values[i] = top;
+    for (const double decibels : {0.1, 1.0, 10.0, 60.0}) {
+      for (const Preset preset : {Preset::balanced, Preset::small}) {
+        Options options;
+        options.preset = preset;
+        options.bound = Bound::psnr(decibels);
+        test::expect_promises(values, {600}, options);
+      }
+    }
+  }
+}
+
 TYPED_TEST(Bounds, OfARelativeKindScaleWithTheField) {
   auto values = make_field<TypeParam>({64, 65}, Kind::noisy);
   Options options;
