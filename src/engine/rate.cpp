@@ -11,7 +11,7 @@
 namespace firn::engine {
 namespace {
 
-// The sample; it may be smaller where rehearsals follow.
+// The sample; it may be smaller where it costs more, and rehearsals follow.
 constexpr std::uint64_t kSampleShare = 24, kSmallSampleShare = 40;
 constexpr std::uint64_t kLeastSample = 8192, kMostSample = 1 << 20;
 // The bits that a value of the whole takes when one of a sample takes so many. Chunks of boxes have
@@ -33,10 +33,12 @@ double rough_bits(double bits, bool automatic, Preset preset) {
   if (automatic) return bits + (preset == Preset::small ? 0.6 : 0.35);
   return std::max(bits - 0.6, 0.6 * bits);
 }
+// No bound above the width of the range is of use, nor one whose step is not a number. As log2.
+double largest_bound(double width) { return std::min(log2_of(width), 1020.0); }
 // So many compressions may be given up on the way.
 constexpr int kOften = 4;
 constexpr int kMaxAttempts = 8;
-// A chunk's size over what it takes in a rehearsal, about.
+// A chunk's size over what it takes in a rehearsal of contexts, about.
 constexpr double kOfRehearsal = 1.004;
 // Of a record, in the index, about.
 constexpr std::size_t kIndexBytes = 5;
@@ -126,7 +128,7 @@ double RateSearch::within_reach(double log_bound) {
     const auto range = plan::value_range(array_, fill_, workers_);
     knows_highest_ = true;
     const double width = range.high - range.low;
-    highest_ = std::isfinite(width) ? std::max(highest_, log2_of(width)) : highest_;
+    highest_ = std::isfinite(width) ? std::max(highest_, largest_bound(width)) : highest_;
     if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   }
   return std::clamp(log_bound, lowest_, highest_);
@@ -145,7 +147,7 @@ double RateSearch::solve(double log_bits) {
   // How far beyond the samples one may be, in octaves; and when those contradict each other.
   constexpr double kFarthest = 3, kOnwards = 1;
   const double trusted = rehearses_ ? 2 * kTrusted : kTrusted;
-  const double rough = rough_bits(exp2_of(log_bits), rehearses_, options_.preset);
+  const double rough = rough_bits(exp2_of(log_bits), automatic_, options_.preset);
   double at = 0, low = lowest_, high = highest_;
   for (int halvings = 0; halvings < 8; ++halvings) {
     at = (low + high) / 2;
@@ -194,8 +196,9 @@ Result<RateSearch::Try> RateSearch::first() {
   if (count == 0) return Try{};
   fill_ = plan->parameters.fill;
   // Elsewhere a rehearsal is no less work than a compression.
-  rehearses_ = plan->parameters.pipeline == Pipeline::automatic;
-  const std::uint64_t share = rehearses_ ? kSmallSampleShare : kSampleShare;
+  automatic_ = plan->parameters.pipeline == Pipeline::automatic;
+  rehearses_ = automatic_ || plan->parameters.pipeline == Pipeline::blockpack;
+  const std::uint64_t share = automatic_ ? kSmallSampleShare : kSampleShare;
   sample_.emplace(array_, plan->header.chunk, fill_,
                   std::clamp(count / share, kLeastSample, kMostSample));
   const Roughness& whole = sample_->whole();
@@ -204,7 +207,7 @@ Result<RateSearch::Try> RateSearch::first() {
   const auto range = knows_highest_ ? plan::value_range(array_, fill_, workers_)
                                     : plan::ValueRange{whole.low(), whole.high()};
   if (!(range.high > range.low) || !std::isfinite(range.high - range.low)) return Try{};
-  highest_ = log2_of(range.high - range.low);
+  highest_ = largest_bound(range.high - range.low);
   lowest_ = highest_ - (array_.type == Type::f32 ? 26 : 55);
   if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   lowest_ = std::min(lowest_, highest_);
@@ -249,9 +252,12 @@ double RateSearch::slope() const {
 // either way: the more, the further it is from what is known.
 RateSearch::Try RateSearch::with_reserve(double wanted) const {
   constexpr double kUncertain = 0.1, kFew = 0.004, kMost = 0.06;
+  constexpr std::size_t kSeveral = 8;
   if (sizes_.size() == 1) return {exp2_of(wanted)};
   const double rate = -slope() / (exp2_of(bits_wanted()) + 1.44);  // of the size's logarithm
-  const double uncertain = std::max(kUncertain * std::fabs(points_.back().size), kFew);
+  // The fewer chunks there are, the more is lost with the first ones.
+  const double loss = sizes_.size() < kSeveral ? 2 : 1;
+  const double uncertain = loss * std::max(kUncertain * std::fabs(points_.back().size), kFew);
   const double finer = std::floor(256 * (1 - exp2_of(-std::min(uncertain / rate, kMost))));
   const double bound = exp2_of(wanted) * 256 / (256 - finer);
   if (log2_of(bound) > highest_) return {exp2_of(wanted)};
@@ -350,7 +356,7 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
                                  double other_bytes, std::vector<pipelines::Choice>* choices) {
   double bytes = 0;
   for (ChunkSize& each : sizes) {
-    each.bytes *= kOfRehearsal;
+    if (automatic_) each.bytes *= kOfRehearsal;
     bytes += each.bytes;
   }
   const double size = log2_of(bytes / (target_bytes_ - other_bytes));
@@ -359,10 +365,13 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   // Few chunks cannot be led far to the size, so that the bound is to be found first.
   constexpr std::size_t kFewChunks = 4;
   constexpr int kMostRehearsals = 3;
-  // How far off the next compression may be, with a slope that samples tell or rehearsals do.
-  constexpr double kFair = 0.004, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25;
+  // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
+  // a rehearsal is most of a compression, giving up a few chunks of one is less work.
+  constexpr double kFair = 0.004, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25, kNearBlocks = 1.5;
   if (!result || std::fabs(size) < kFair) return Try{attempt.bound_abs};
-  const double near = sizes_.size() >= kFewChunks ? kNearMany : rehearsals_ == 0 ? kNear : kNearTwo;
+  double near = kNearBlocks;
+  if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
+  if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;
   result->rehearsal = ++rehearsals_ < kMostRehearsals && std::fabs(size) > near;
   return *result;
 }

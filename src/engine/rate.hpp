@@ -86,6 +86,7 @@ class RateSearch {
   double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense
   bool knows_highest_ = false;       // or only that it is not lower
   bool deeper_ = false;              // the lowest one has been lowered
+  bool automatic_ = false;           // the choice of pipelines
   bool rehearses_ = false;           // before compressing
 
   std::optional<Sample> sample_;

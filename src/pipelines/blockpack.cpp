@@ -1,6 +1,7 @@
 #include "pipelines/blockpack.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "encode/blockpack.hpp"
 #include "encode/ceresz.hpp"
@@ -12,6 +13,35 @@ namespace {
 // Each further lag doubles the loads of a difference; three reach almost all of the ratio, and so
 // does half of the usual sample.
 constexpr OrderSearch kSearch{.max_lags = 3, .sample = 1024};
+
+// Half of fewer values would not tell what all take.
+constexpr std::size_t kLeastRehearsed = 4096;
+
+// About what encoding takes, from half of the superblocks: of each two neighbours one, and not
+// always the same, since rows may be as long as a few of them. `out` is written over.
+template <class Q>
+std::size_t rehearsed_size(const Q* codes, std::size_t count, const predict::Lags& lags,
+                           simd::Target target, std::uint8_t* out) {
+  const auto& predict = predict::kernels<Q>(target);
+  const auto& kernels = encode::blockpack_kernels<Q>(target);
+  const std::size_t superblocks = count / encode::kSuperblock;
+  Q residuals[encode::kBlockpackTile];
+  std::size_t filled = 0, seen = 0, bytes = 0;
+  const auto encode = [&] {
+    bytes += static_cast<std::size_t>(kernels.encode(residuals, filled, out) - out);
+    seen += filled;
+    filled = 0;
+  };
+  for (std::size_t i = 0; i < superblocks; ++i) {
+    if (std::popcount(i) % 2 != 0) continue;
+    predict.difference(codes + i * encode::kSuperblock, encode::kSuperblock, lags,
+                       residuals + filled);
+    filled += encode::kSuperblock;
+    if (filled == encode::kBlockpackTile) encode();
+  }
+  encode();
+  return bytes * count / seen;
+}
 
 template <class T, class Q>
 QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
@@ -37,11 +67,15 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   const auto& kernels = encode::blockpack_kernels<Q>(workspace.target);
   std::uint8_t* next = writer.here();
-  Q residuals[encode::kBlockpackTile];
-  for (std::size_t begin = 0; begin < quantized.count; begin += encode::kBlockpackTile) {
-    const std::size_t length = std::min(encode::kBlockpackTile, quantized.count - begin);
-    predict.difference(quantized.codes + begin, length, lags, residuals);
-    next = kernels.encode(residuals, length, next);
+  if (parameters.rehearsal && quantized.count >= kLeastRehearsed) {
+    next += rehearsed_size(quantized.codes, quantized.count, lags, workspace.target, next);
+  } else {
+    Q residuals[encode::kBlockpackTile];
+    for (std::size_t begin = 0; begin < quantized.count; begin += encode::kBlockpackTile) {
+      const std::size_t length = std::min(encode::kBlockpackTile, quantized.count - begin);
+      predict.difference(quantized.codes + begin, length, lags, residuals);
+      next = kernels.encode(residuals, length, next);
+    }
   }
   *encoded = {Pipeline::blockpack, static_cast<std::size_t>(next - out), quantized.max_error};
   keep_orders(head.orders, encoded);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -268,6 +269,23 @@ TEST(Ratio, OfAnyKindOfFieldEndsWithAStream) {
   }
 }
 
+TEST(Ratio, OfTheLargestNumbersEndsWithAStream) {
+  const Shape shape{7, 8, 9};
+  for (const double top : {1e308, 0x1p1023, std::numeric_limits<double>::max()}) {
+    auto values = test::make_field<double>(shape, test::Kind::noise);
+    for (auto& value : values) value = std::fabs(value) > 0.5 ? top : 0;
+    for (const double ratio : {3.0, 30.0, 3000.0}) {
+      for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+        Options options;
+        options.preset = preset;
+        options.chunk = {3, 4, 4};
+        options.bound = Bound::ratio(ratio);
+        test::expect_promises(values, shape, options);
+      }
+    }
+  }
+}
+
 // A pass just below the largest bound is given up, and no other bound is left to try.
 TEST(Ratio, OneCompressionAlwaysComesToItsEnd) {
   const Shape shape{32, 16, 16};
@@ -342,7 +360,7 @@ TEST_F(Rehearsals, TellTheSizeAndTheWay) {
   bool interpolated = false, causal = false;
   for (const auto kind : {test::Kind::noisy, test::Kind::smooth, test::Kind::noise}) {
     const auto values = test::make_field<float>(shape, kind);
-    for (const Preset preset : {Preset::balanced, Preset::small}) {
+    for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
       for (const double bound : {0.5, 0.02}) {
         compress_at(values, shape, preset, bound);
         // Bytes of what was chosen in the rehearsal are those of what is chosen without.
