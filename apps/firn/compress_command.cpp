@@ -1,20 +1,69 @@
 // firn compress INPUT OUTPUT
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <firn/stream.hpp>
 #include <memory>
 
 #include "commands.hpp"
 #include "failure.hpp"
+#include "field_description.hpp"
 #include "input_files.hpp"
+#include "interruption.hpp"
 #include "numbers.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
 #include "report.hpp"
 #include "shared_options.hpp"
+#include "step_source.hpp"
 #include "stopwatch.hpp"
 
 namespace firn_cli {
 namespace {
+
+// What has been written of a series, and what it holds.
+class PassedOn {
+ public:
+  explicit PassedOn(OutputFile& file) : file_(file) {}
+
+  // The parts that are ready.
+  void parts(firn::StreamWriter& writer) {
+    const auto ready = writer.ready();
+    if (ready.empty()) return;
+    firn::Info part = value_or_fail(firn::inspect(ready), file_.name());
+    write(ready);
+    part.shape.extents[0] += info_.shape.extents[0];
+    part.original_bytes += info_.original_bytes;
+    part.compressed_bytes += info_.compressed_bytes;
+    part.bound_abs = std::max(part.bound_abs, info_.bound_abs);
+    part.bound_pwrel = std::max(part.bound_pwrel, info_.bound_pwrel);
+    part.max_abs_error = std::max(part.max_abs_error, info_.max_abs_error);
+    part.max_pwrel_error = std::max(part.max_pwrel_error, info_.max_pwrel_error);
+    info_ = part;
+    writer.take(ready.size());
+  }
+  // The rest, after finish().
+  void directory(const firn::StreamWriter& writer) {
+    write(writer.ready());
+    info_.compressed_bytes += writer.ready().size();
+  }
+  const firn::Info& info() const { return info_; }
+
+ private:
+  // On a full disk, what has been written before is kept.
+  void write(std::span<const std::uint8_t> bytes) {
+    try {
+      file_.write(bytes);
+    } catch (const Failure& failure) {
+      if (info_.compressed_bytes == 0 || !file_.commit_first(info_.compressed_bytes)) throw;
+      fail(failure.code(), "{}; the {} steps before are in it", failure.what(),
+           info_.shape.extents[0]);
+    }
+  }
+
+  OutputFile& file_;
+  firn::Info info_;
+};
 
 struct CompressCommand {
   FieldOptions field;
@@ -22,12 +71,19 @@ struct CompressCommand {
   ThreadOption threads;
   bool force = false;
   bool json = false;
+  std::uint64_t flush = 0;
   std::string input;
   std::string output;
 
   void run() const {
     compression.options();  // mistakes in them come before a missing file
     OutputFile file(output, force);
+    if (field.request().any_steps && is_pipe(input)) return run_piped(file);
+    if (flush != 0) {
+      fail(ExitCode::usage,
+           "--flush goes with a pipe and --dims Nx500x400, whose steps come one "
+           "after the other");
+    }
     const Field original = open_field(input, field.request());
     const firn::Options options = compression.options({}, original.view.type);
 
@@ -46,7 +102,68 @@ struct CompressCommand {
     file.commit();
 
     tell_missed_ratio(options, info.original_bytes, info.compressed_bytes);
+    report(file, original.name, options, info, seconds);
+  }
 
+ private:
+  // Compresses steps as they come and writes each part when it is complete, so that neither the
+  // input nor the output is ever in memory as a whole.
+  void run_piped(OutputFile& file) const {
+    const FieldRequest request = field.request();
+    const auto type = request.type ? request.type : hints_from_name(input).type;
+    if (!type) {
+      fail(ExitCode::usage, "the type of {} is not known: give --type f32 or --type f64",
+           input_name(input));
+    }
+    const firn::Options options = compression.options({}, *type);
+    defer_signals();
+    InputPipe pipe(input);
+    StepSource source(pipe, *type, *request.shape);
+    firn::Shape step;
+    step.rank = request.shape->rank - 1;
+    std::copy_n(request.shape->extents.begin() + 1, step.rank, step.extents.begin());
+    auto writer = value_or_fail(
+        firn::StreamWriter::create(*type, step, options, {threads.threads(), {}}), pipe.name());
+    PassedOn passed(file);
+    const Stopwatch stopwatch;
+    std::uint64_t unflushed = 0;
+    for (;;) {
+      const firn::ArrayView steps = source.next(flush == 0 ? ~std::uint64_t{0} : flush - unflushed);
+      const std::uint64_t count = steps.shape.extents[0];
+      if (count == 0) break;
+      value_or_fail(writer.push(steps), pipe.name());
+      unflushed += count;
+      if (unflushed == flush) {
+        value_or_fail(writer.flush(), pipe.name());
+        unflushed = 0;
+      }
+      passed.parts(writer);
+    }
+    const std::string cut = source.rest_bytes() == 0
+                                ? ""
+                                : fmt::format(" within a step, of which {} of {} bytes came",
+                                              source.rest_bytes(), source.step_bytes());
+    if (writer.steps() == 0) {
+      fail(ExitCode::size_mismatch, "{} {}{}", pipe.name(), cut.empty() ? "has no values" : "ended",
+           cut);
+    }
+    value_or_fail(writer.flush(), pipe.name());
+    passed.parts(writer);
+    value_or_fail(writer.finish(), pipe.name());
+    passed.directory(writer);
+    file.commit();
+    const double seconds = stopwatch.seconds();
+    const firn::Info& info = passed.info();
+    tell_missed_ratio(options, info.original_bytes, info.compressed_bytes);
+    report(file, pipe.name(), options, info, seconds);
+    if (!cut.empty() || interrupted()) {
+      fail(ExitCode::incomplete, "{} {}{}; the {} whole steps before are in {}", pipe.name(),
+           interrupted() ? "was interrupted" : "ended", cut, writer.steps(), file.name());
+    }
+  }
+
+  void report(const OutputFile& file, const std::string& name, const firn::Options& options,
+              const firn::Info& info, double seconds) const {
     Report report;
     report.original_bytes = info.original_bytes;
     report.compressed_bytes = info.compressed_bytes;
@@ -58,7 +175,7 @@ struct CompressCommand {
       object["preset"] = firn::name_of(options.preset);
       print_json(object, file.is_standard_output());
     } else if (!file.is_standard_output()) {
-      fmt::print("{}: {} -> {}, ratio {:.2f}, bound {}, max error {}, {:.0f} MB/s\n", original.name,
+      fmt::print("{}: {} -> {}, ratio {:.2f}, bound {}, max error {}, {:.0f} MB/s\n", name,
                  format_bytes(report.original_bytes), format_bytes(report.compressed_bytes),
                  report.ratio(), describe_bound(info), format_number(achieved_error(info)),
                  *report.compress_mb_s);
@@ -83,6 +200,12 @@ void add_compress_command(CLI::App& program) {
   state->field.add_to(*command);
   state->compression.add_to(*command);
   state->threads.add_to(*command);
+  command
+      ->add_option("--flush", state->flush,
+                   "Of a pipe with --dims Nx500x400: pass on what has come after every K\n"
+                   "steps; when not given, after some two million values")
+      ->type_name("K")
+      ->check(CLI::PositiveNumber.description(""));
   command->add_flag("--force", state->force, "Replace OUTPUT when it exists");
   command->add_flag("--json", state->json, "Report as JSON");
   command->footer(

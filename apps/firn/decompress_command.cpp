@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <firn/stream.hpp>
 #include <memory>
 #include <vector>
 
@@ -68,6 +69,8 @@ struct DecompressCommand {
            "--preview thins out the whole field: leave out --region and --salvage");
     }
     OutputFile file(output, force);
+    const bool whole = !salvage && preview == 0 && region_text.empty();
+    if (whole && !json && is_pipe(input) && !output.ends_with(".npy")) return run_piped(file);
     const std::string name = input_name(input);
     const InputBytes stream = InputBytes::open(input);
     const firn::Info info = value_or_fail(firn::inspect(stream.bytes()), name);
@@ -96,6 +99,55 @@ struct DecompressCommand {
   }
 
  private:
+  // Decodes each part of a pipe once it is there, so that neither the input nor the output of a
+  // long series is ever in memory as a whole.
+  void run_piped(OutputFile& file) const {
+    constexpr std::size_t kPiece = std::size_t{1} << 20, kLeastRoom = std::size_t{1} << 22;
+    InputPipe pipe(input);
+    firn::StreamReader reader;
+    std::vector<std::uint8_t> piece(kPiece), values;
+    firn::Shape room;  // for the steps that are decoded at a time
+    std::uint64_t steps = 0, value_bytes = 0;
+    const Stopwatch stopwatch;
+    const auto pass_on = [&] {
+      if (room.rank == 0) {
+        if (!reader.started()) return;
+        const firn::Shape step = reader.step();
+        room.rank = step.rank + 1;
+        room.extents[0] = 1;
+        std::copy_n(step.extents.begin(), step.rank, room.extents.begin() + 1);
+        const std::uint64_t step_bytes = array_bytes_or_fail(reader.type(), room);
+        room.extents[0] += kLeastRoom / std::max<std::uint64_t>(1, step_bytes);
+        values.resize(static_cast<std::size_t>(room.extents[0] * step_bytes));
+      }
+      for (;;) {
+        const std::uint64_t count = value_or_fail(
+            reader.read({values.data(), reader.type(), room, {}}, {threads.threads(), {}}),
+            pipe.name());
+        if (count == 0) return;
+        const auto bytes = values.size() / room.extents[0] * count;
+        file.write(std::span(values).first(bytes));
+        steps += count;
+        value_bytes += bytes;
+      }
+    };
+    while (const std::size_t count = pipe.read(piece)) {
+      value_or_fail(reader.feed(std::span(piece).first(count)), pipe.name());
+      pass_on();
+    }
+    if (room.rank == 0 || !reader.at_boundary()) {
+      fail(ExitCode::truncated, "{}: the stream ends too early{}", pipe.name(),
+           steps == 0 ? "" : fmt::format(", after {} steps", steps));
+    }
+    file.write({});
+    file.commit();
+    if (file.is_standard_output()) return;
+    room.extents[0] = steps;
+    fmt::print("{}: {} of {} -> {}, {}, {:.0f} MB/s\n", pipe.name(), firn_cli::to_text(room),
+               firn::name_of(reader.type()), file.name(), format_bytes(value_bytes),
+               megabytes_per_second(value_bytes, stopwatch.seconds()));
+  }
+
   void run_preview(OutputFile& file, const std::string& name, std::span<const std::uint8_t> stream,
                    const firn::Info& info) const {
     const firn::Shape shape = value_or_fail(firn::preview_shape(stream, preview), name);

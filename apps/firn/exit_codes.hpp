@@ -20,7 +20,7 @@ enum class ExitCode : int {
   size_mismatch = 21,  // an input whose size does not fit its type and dims
   output_exists = 22,  // and --force was not given
   cannot_write = 23,   // a full disk, a missing directory, a lack of permission
-  incomplete = 24,     // --salvage wrote a field with parts missing
+  incomplete = 24,     // what was written is good, but not all that there should be
 };
 
 }  // namespace firn_cli

@@ -58,12 +58,19 @@ std::string to_text(const firn::Shape& shape) {
                      fmt::join(shape.extents.begin(), shape.extents.begin() + shape.rank, "x"));
 }
 
-firn::Shape parse_dims(std::string_view option, std::string_view text) {
-  const std::optional<firn::Shape> shape = shape_from_text(text);
+firn::Shape parse_dims(std::string_view option, std::string_view text, bool* any_steps) {
+  std::optional<firn::Shape> shape;
+  if (any_steps != nullptr && (text == "N" || text.starts_with("Nx"))) {
+    shape = shape_from_text(fmt::format("1{}", text.substr(1)));
+    *any_steps = shape.has_value();
+  } else {
+    shape = shape_from_text(text);
+  }
   if (!shape) {
     fail(ExitCode::usage,
-         "{} takes 1 to {} whole numbers such as 100x500x500, slowest first, not '{}'", option,
-         firn::kMaxRank, text);
+         "{} takes 1 to {} whole numbers such as 100x500x500, slowest first{}, not '{}'", option,
+         firn::kMaxRank,
+         any_steps == nullptr ? "" : ", or Nx500x500 for as many steps as the input has", text);
   }
   return *shape;
 }
@@ -153,6 +160,13 @@ std::string describe_size_mismatch(std::string_view name, std::uint64_t found_by
   }
   if (!fits.empty()) line += fmt::format("; would fit: {}", fmt::join(fits, " or "));
   return line + fmt::format(" ({})", kOrder);
+}
+
+std::string describe_broken_step(std::string_view name, std::uint64_t found_bytes, firn::Type type,
+                                 const firn::Shape& step) {
+  return fmt::format(
+      "{} has {} bytes, no whole number of steps: one of {} values of {} takes {} ({})", name,
+      found_bytes, to_text(step), firn::name_of(type), array_bytes_or_fail(type, step), kOrder);
 }
 
 std::string describe_missing_dims(std::string_view name, std::uint64_t found_bytes,

@@ -13,8 +13,9 @@ namespace firn_cli {
 
 std::string to_text(const firn::Shape& shape);  // "50x100x100"
 
-// From what the user typed after `option`; a usage Failure when it cannot be right.
-firn::Shape parse_dims(std::string_view option, std::string_view text);
+// From what the user typed after `option`; a usage Failure when it cannot be right. With
+// `any_steps` the first may be N: then that is true, and the shape is one step's, 1x500x400.
+firn::Shape parse_dims(std::string_view option, std::string_view text, bool* any_steps = nullptr);
 firn::Type parse_type(std::string_view text);
 
 // What a file name says: the type by its ending (.f32 .f64 .d64) and dims from the last part such
@@ -37,6 +38,9 @@ std::uint64_t array_bytes_or_fail(firn::Type type, const firn::Shape& shape);
 std::string describe_size_mismatch(std::string_view name, std::uint64_t found_bytes, bool more,
                                    firn::Type type, const firn::Shape& shape,
                                    const NameHints& hints);
+// One line for an input that is no whole number of steps.
+std::string describe_broken_step(std::string_view name, std::uint64_t found_bytes, firn::Type type,
+                                 const firn::Shape& step);
 // One line for an input whose dims are not known.
 std::string describe_missing_dims(std::string_view name, std::uint64_t found_bytes,
                                   firn::Type type);

@@ -14,6 +14,7 @@
 
 #include "failure.hpp"
 #include "field_description.hpp"
+#include "interruption.hpp"
 #include "npy.hpp"
 
 namespace firn_cli {
@@ -79,6 +80,11 @@ std::string source_text(const FieldRequest& request) {
   return request.source == FieldRequest::Source::stream ? "the stream has" : "the options say";
 }
 
+firn::Shape one_step_of(firn::Shape shape) {
+  shape.extents[0] = 1;
+  return shape;
+}
+
 // The shape under which a .npy file is taken.
 firn::Shape settle_npy_shape(const std::string& name, const NpyHeader& header,
                              const FieldRequest& request) {
@@ -103,9 +109,12 @@ firn::Shape settle_npy_shape(const std::string& name, const NpyHeader& header,
   shape.rank = static_cast<int>(header.extents.size());
   std::copy(header.extents.begin(), header.extents.end(), shape.extents.begin());
   if (shape.rank == 0) shape = {1};
-  if (request.shape && *request.shape != shape) {
+  const bool fits =
+      request.shape && (request.any_steps ? one_step_of(shape) : shape) == *request.shape;
+  if (request.shape && !fits) {
     fail(ExitCode::size_mismatch, "{} says that its dims are {}, but {} {}{}", name, to_text(shape),
-         source_text(request), to_text(*request.shape),
+         source_text(request),
+         (request.any_steps ? "N" : "") + to_text(*request.shape).substr(request.any_steps ? 1 : 0),
          is_reverse_of(shape, *request.shape) ? ": that is the reverse, and dims are slowest first "
                                                 "(zfp and SZ name the fastest first)"
                                               : "");
@@ -210,16 +219,42 @@ InputBytes InputBytes::copy_of(std::span<const std::uint8_t> bytes) {
   return input;
 }
 
+InputPipe::InputPipe(const std::string& path)
+    : name_(input_name(path)),
+      descriptor_(path == kStandardStream ? STDIN_FILENO
+                                          : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor_ < 0) fail_to_read(name_);
+}
+
+InputPipe::~InputPipe() {
+  if (descriptor_ != STDIN_FILENO) close(descriptor_);
+}
+
+std::size_t InputPipe::read(std::span<std::uint8_t> into) {
+  while (wait_for_input(descriptor_)) {
+    const ssize_t count = ::read(descriptor_, into.data(), into.size());
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno != EINTR && errno != EAGAIN) fail_to_read(name_);
+  }
+  return 0;
+}
+
+bool is_pipe(const std::string& path) {
+  struct stat status {};
+  return path == kStandardStream ||
+         (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+}
+
 Field open_field(const std::string& path, const FieldRequest& request) {
   const NameHints hints = hints_from_name(path);
   const std::optional<firn::Type> type = request.type ? request.type : hints.type;
-  const std::optional<firn::Shape> shape = request.shape ? request.shape : hints.shape;
+  std::optional<firn::Shape> shape = request.shape ? request.shape : hints.shape;
 
   // Options that describe standard input completely also say how much of it to read.
   const bool by_options =
       type && shape && !has_npy_name(path) && request.source == FieldRequest::Source::options;
   std::optional<std::uint64_t> limit;
-  if (by_options) limit = array_bytes_or_fail(*type, *shape);
+  if (by_options && !request.any_steps) limit = array_bytes_or_fail(*type, *shape);
 
   Field field{input_name(path), InputBytes::open(path, limit), {}};
   const std::span<const std::uint8_t> bytes = field.storage.bytes();
@@ -232,6 +267,14 @@ Field open_field(const std::string& path, const FieldRequest& request) {
     fail(ExitCode::usage, "{}", describe_missing_type(field.name, bytes.size(), shape));
   }
   if (!shape) fail(ExitCode::usage, "{}", describe_missing_dims(field.name, bytes.size(), *type));
+  if (request.any_steps) {
+    const std::uint64_t step_bytes = array_bytes_or_fail(*type, *shape);
+    if (step_bytes == 0 || bytes.size() % step_bytes != 0) {
+      fail(ExitCode::size_mismatch, "{}",
+           describe_broken_step(field.name, bytes.size(), *type, *shape));
+    }
+    shape->extents[0] = bytes.size() / step_bytes;
+  }
   const std::uint64_t expected = array_bytes_or_fail(*type, *shape);
   if (bytes.size() != expected) {
     if (request.source == FieldRequest::Source::stream) {
@@ -244,7 +287,7 @@ Field open_field(const std::string& path, const FieldRequest& request) {
                                 hints));
   }
   if (request.source == FieldRequest::Source::options && request.shape && hints.shape &&
-      is_reverse_of(*request.shape, *hints.shape)) {
+      !request.any_steps && is_reverse_of(*request.shape, *hints.shape)) {
     fmt::print(
         stderr,
         "firn: note: --dims {} is the reverse of the dims in the name of {}; dims are slowest "

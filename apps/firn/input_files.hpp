@@ -37,12 +37,34 @@ class InputBytes {
   bool mapped_ = false;
 };
 
+// An input that is read as its bytes come.
+class InputPipe {
+ public:
+  explicit InputPipe(const std::string& path);
+  InputPipe(const InputPipe&) = delete;
+  InputPipe& operator=(const InputPipe&) = delete;
+  ~InputPipe();
+
+  // Waits for bytes; how many came, 0 at the end, and also once a signal has told the process to
+  // end (interruption.hpp, defer_signals()).
+  std::size_t read(std::span<std::uint8_t> into);
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  int descriptor_;
+};
+
+// Standard input, or a path that is there and no regular file.
+bool is_pipe(const std::string& path);
+
 // What is known of a field before its file is opened.
 struct FieldRequest {
   std::optional<firn::Type> type;
   std::optional<firn::Shape> shape;
   // Who says so, for messages: the options, or a stream that the field is compared with.
   enum class Source { options, stream } source = Source::options;
+  bool any_steps = false;  // the shape is one step's, and the input has as many as it has
 };
 
 // An array and the memory it lies in.

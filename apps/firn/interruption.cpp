@@ -1,5 +1,6 @@
 #include "interruption.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -18,6 +19,11 @@ std::atomic<std::uintptr_t> mapping_start{0};
 std::atomic<std::uintptr_t> mapping_end{0};
 
 constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+constexpr int kDeferredSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+std::atomic<bool> input_ended{false};
+bool deferring = false;
+sigset_t while_waiting;  // the mask
 
 void remove_unfinished_output() {
   if (const char* path = unfinished_path) unlink(path);
@@ -27,6 +33,12 @@ void end_by_signal(int number) {
   remove_unfinished_output();
   // SA_RESETHAND has restored the default, which ends the process once this handler returns.
   raise(number);
+}
+
+void end_input(int number) {
+  if (!input_ended.exchange(true)) return;
+  signal(number, SIG_DFL);
+  end_by_signal(number);
 }
 
 void write_line(std::string_view line) {
@@ -62,6 +74,35 @@ void handle_signals() {
   sigaction(SIGBUS, &action, nullptr);
   signal(SIGXFSZ, SIG_IGN);
 }
+
+void defer_signals() {
+  sigset_t deferred;
+  sigemptyset(&deferred);
+  struct sigaction action {};
+  sigemptyset(&action.sa_mask);
+  action.sa_handler = end_input;
+  for (const int number : kDeferredSignals) {
+    struct sigaction current {};
+    sigaction(number, nullptr, &current);
+    if (current.sa_handler == SIG_IGN) continue;
+    sigaction(number, &action, nullptr);
+    sigaddset(&deferred, number);
+  }
+  // They arrive only while the process waits for input.
+  pthread_sigmask(SIG_BLOCK, &deferred, &while_waiting);
+  deferring = true;
+}
+
+bool wait_for_input(int descriptor) {
+  if (!deferring) return true;
+  pollfd input{descriptor, POLLIN, 0};
+  while (!input_ended && ppoll(&input, 1, nullptr, &while_waiting) <= 0) {
+  }
+  if (input_ended) pthread_sigmask(SIG_SETMASK, &while_waiting, nullptr);
+  return !input_ended;
+}
+
+bool interrupted() { return input_ended; }
 
 void set_unfinished_output(const std::string& path) {
   static std::string storage;

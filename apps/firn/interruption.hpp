@@ -11,6 +11,13 @@ namespace firn_cli {
 // gets one line and an exit code; SIGXFSZ becomes a write error.
 void handle_signals();
 
+// From here on SIGINT, SIGTERM and SIGHUP only end the input, so that what has come is kept; a
+// second one ends the process as usual. Call before there are other threads.
+void defer_signals();
+// Waits until there is something to read, or the end. False once such a signal has come.
+bool wait_for_input(int descriptor);
+bool interrupted();
+
 // The file to remove when a signal ends the process. One at a time; empty for none.
 void set_unfinished_output(const std::string& path);
 

@@ -165,7 +165,7 @@ void OutputFile::unmap() {
 }
 
 void OutputFile::write(std::span<const std::uint8_t> bytes) {
-  if (!direct_) create_temporary();
+  if (!direct_ && descriptor_ < 0) create_temporary();
   const int error = write_all(descriptor_, bytes);
   if (error != 0) fail_to_write(error);
 }
@@ -209,6 +209,16 @@ void OutputFile::commit() {
     fsync(directory);
     close(directory);
   }
+}
+
+bool OutputFile::commit_first(std::uint64_t size_bytes) {
+  if (direct_ || ftruncate(descriptor_, static_cast<off_t>(size_bytes)) != 0) return false;
+  try {
+    commit();
+  } catch (const Failure&) {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace firn_cli

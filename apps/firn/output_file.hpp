@@ -23,7 +23,7 @@ class OutputFile {
   // disk already taken, or plain memory for a pipe. All zero at first. Call once.
   std::span<std::uint8_t> map(std::uint64_t size_bytes);
 
-  // Or the contents in one piece. Call once.
+  // Or the contents, in one piece or several.
   void write(std::span<const std::uint8_t> bytes);
 
   // Or the path of the temporary file, now empty, for a library that writes files by name itself. A
@@ -32,6 +32,10 @@ class OutputFile {
 
   // Makes the output durable and gives it its name.
   void commit();
+
+  // The same for the first so many bytes of what was written, when the rest failed. False: not even
+  // that can be kept.
+  bool commit_first(std::uint64_t size_bytes);
 
   bool is_standard_output() const;
   const std::string& name() const { return name_; }  // for messages

@@ -18,14 +18,15 @@ void FieldOptions::add_to(CLI::App& command) {
       .add_option("--dims", dims_,
                   "Extents, SLOWEST axis first, as in C and numpy: 100x500x400 for\n"
                   "a[100][500][400] (zfp and SZ name the fastest first); not needed\n"
-                  "for .npy files and names such as u_25x125x125.f32")
+                  "for .npy files and names such as u_25x125x125.f32. Nx500x400: as\n"
+                  "many steps of 500x400 as the input has")
       ->type_name("AxBxC");
 }
 
 FieldRequest FieldOptions::request() const {
   FieldRequest request;
   if (!type_.empty()) request.type = parse_type(type_);
-  if (!dims_.empty()) request.shape = parse_dims("--dims", dims_);
+  if (!dims_.empty()) request.shape = parse_dims("--dims", dims_, &request.any_steps);
   return request;
 }
 

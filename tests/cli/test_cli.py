@@ -16,6 +16,7 @@ from commands_test import *  # noqa: E402,F401,F403
 from damage_test import *  # noqa: E402,F401,F403
 from inputs_test import *  # noqa: E402,F401,F403
 from outputs_test import *  # noqa: E402,F401,F403
+from steps_test import *  # noqa: E402,F401,F403
 
 del CliTest  # noqa: F821  it has no tests of its own
 

@@ -1,0 +1,169 @@
+"""Steps that come through a pipe, as many as there are: --dims Nx20x30."""
+
+import array
+import os
+import random
+import resource
+import signal
+import subprocess
+
+import firn_runner as runner
+from firn_runner import CliTest, npy_bytes, smooth_field
+
+STEP = 20 * 30  # values
+ENDLESS = ("compress", "--type", "f32", "--dims", "Nx20x30", "--abs", "1e-3")
+
+
+class Steps(CliTest):
+
+    def start(self, *arguments, **options):
+        return subprocess.Popen([runner.PROGRAM, *arguments],
+                                stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE,
+                                cwd=self.folder,
+                                **options)
+
+    def dims(self, name):
+        return self.succeeds("info", "--json", name).json["dims"]
+
+    def test_a_file_has_as_many_as_it_has(self):
+        name, values = self.write_field((6, 20, 30), name="u.f32")
+        for dims, found in (("Nx20x30", [6, 20, 30]), ("Nx30", [120, 30]), ("N", [3600])):
+            self.succeeds("compress", "--abs", "1e-3", "--dims", dims, "--force", name, "u.firn")
+            self.assertEqual(self.dims("u.firn"), found)
+        self.write("u.npy", npy_bytes(values, (6, 20, 30)))
+        self.succeeds("compress", "--abs", "1e-3", "--dims", "Nx20x30", "--force", "u.npy",
+                      "u.firn")
+        self.assertEqual(self.dims("u.firn"), [6, 20, 30])
+        self.fails(runner.SIZE_MISMATCH, "compress", "--abs", "1", "--dims", "Nx30x30", "u.npy",
+                   "a", says=("dims are 6x20x30", "the options say Nx30x30"))
+
+    def test_a_file_that_ends_within_a_step(self):
+        self.write("u.f32", bytes(14400))
+        self.fails(runner.SIZE_MISMATCH, "compress", "--abs", "1", "--dims", "Nx7x30", "u.f32", "a",
+                   says=("14400 bytes", "no whole number of steps", "1x7x30", "takes 840"))
+        self.fails(runner.SIZE_MISMATCH, "compress", "--abs", "1", "--dims", "Nx0", "u.f32", "a",
+                   says="no whole number of steps")
+
+    def test_mistakes_in_dims(self):
+        for dims in "N20", "NxN", "20xN", "n", "Nx", "Nx2x3x4x5":
+            self.fails(runner.USAGE, "compress", "--abs", "1", "--type", "f32", "--dims", dims, "-",
+                       "a", says=("Nx500x500", dims))
+        self.fails(runner.USAGE, "compress", "--abs", "1", "--dims", "Nx5", "-", "a", says="--type")
+        self.fails(runner.USAGE, "compress", "--abs", "1", "--type", "f32", "--dims", "Nx0", "-",
+                   "a", says="no values")
+        self.write("u_2x5.f32", bytes(40))
+        self.fails(runner.USAGE, "compress", "--abs", "1", "--flush", "2", "u_2x5.f32", "a",
+                   says=("--flush", "Nx500x400"))
+
+    def test_both_ways(self):
+        values = smooth_field((50, 20, 30))
+        self.write("u_50x20x30.f32", values.tobytes())
+        for options in (), ("--flush", "7"), ("--preset", "fast"), ("--threads", "1"):
+            with self.subTest(options=options):
+                outcome = self.succeeds(*ENDLESS, *options, "--json", "--force", "-", "u.firn",
+                                        stdin=values.tobytes())
+                info = self.succeeds("info", "--json", "u.firn").json
+                for key in ("original_bytes", "compressed_bytes", "bound_abs", "max_abs_error",
+                            "dims"):
+                    self.assertEqual(outcome.json[key], info[key], key)
+                self.assertEqual(info["dims"], [50, 20, 30])
+                self.assertEqual(info["part_count"], 8 if options[:1] == ("--flush",) else 1)
+                self.succeeds("verify", "u_50x20x30.f32", "u.firn")
+                back = self.succeeds("decompress", "-", "-", stdin=self.read("u.firn")).stdout
+                self.assert_within(array.array("f", back), values, 1e-3)
+                line = self.succeeds("decompress", "-", "--force", "u.f32",
+                                     stdin=self.read("u.firn")).stdout
+                self.assertIn(b"standard input: 50x20x30 of f32 -> u.f32", line)
+                self.assertEqual(self.read("u.f32"), back)
+
+    def test_single_values_are_steps_too(self):
+        values = smooth_field((1000,), "d")
+        packed = self.succeeds("compress", "--type", "f64", "--dims", "N", "--abs", "1e-3", "-",
+                               "-", stdin=values.tobytes()).stdout
+        back = self.succeeds("decompress", "-", "-", stdin=packed).stdout
+        self.assert_within(array.array("d", back), values, 1e-3)
+
+    def test_a_ratio_is_held_on_the_way(self):
+        values = smooth_field((60, 64, 64))
+        self.write("u_60x64x64.f32", values.tobytes())
+        outcome = self.succeeds("compress", "--type", "f32", "--dims", "Nx64x64", "--ratio", "12",
+                                "--preset", "fast", "--flush", "6", "--json", "-", "u.firn",
+                                stdin=values.tobytes())
+        self.assertAlmostEqual(outcome.json["ratio"], 12, delta=0.6)
+        self.succeeds("verify", "u_60x64x64.f32", "u.firn")
+
+    def test_steps_come_out_before_the_last_has_gone_in(self):
+        values = smooth_field((9, 20, 30))
+        packer = self.start(*ENDLESS, "--flush", "2", "-", "-")
+        unpacker = subprocess.Popen([runner.PROGRAM, "decompress", "-", "-"],
+                                    stdin=packer.stdout,
+                                    stdout=subprocess.PIPE)
+        packer.stdout.close()
+        with packer, unpacker:
+            for first in 0, 2, 4:
+                packer.stdin.write(values[first * STEP:(first + 2) * STEP].tobytes())
+                packer.stdin.flush()
+                back = array.array("f", unpacker.stdout.read(2 * STEP * 4))
+                self.assert_within(back, values[first * STEP:(first + 2) * STEP], 1e-3)
+            packer.stdin.write(values[6 * STEP:].tobytes())
+            packer.stdin.close()
+            self.assertEqual(len(unpacker.stdout.read()), 3 * STEP * 4)
+            self.assertEqual(packer.stderr.read(), b"")
+        self.assertEqual((packer.returncode, unpacker.returncode), (0, 0))
+
+    def test_an_input_that_ends_within_a_step(self):
+        values = smooth_field((4, 20, 30))
+        outcome = self.firn(*ENDLESS, "-", "u.firn", stdin=values.tobytes()[:-5])
+        self.assertEqual(outcome.code, runner.INCOMPLETE)
+        self.assertIn("ended within a step, of which 2395 of 2400 bytes came; the 3 whole steps "
+                      "before are in u.firn", outcome.stderr)
+        self.assertEqual(self.dims("u.firn"), [3, 20, 30])
+        self.fails(runner.SIZE_MISMATCH, *ENDLESS, "-", "a", stdin=bytes(5),
+                   says="ended within a step")
+        self.fails(runner.SIZE_MISMATCH, *ENDLESS, "-", "a", says="has no values")
+
+    def test_signals_end_the_input_and_keep_what_came(self):
+        values = smooth_field((4, 20, 30))
+        for number in signal.SIGINT, signal.SIGTERM:
+            with self.start(*ENDLESS, "--flush", "1", "--force", "-", "u.firn") as packer:
+                packer.stdin.write(values.tobytes()[:-5])
+                packer.stdin.flush()
+                while not any(name.endswith(".part") and os.path.getsize(self.path(name)) > 0
+                              for name in os.listdir(self.folder)):
+                    self.assertIsNone(packer.poll())
+                packer.send_signal(number)
+                self.assertEqual(packer.wait(60), runner.INCOMPLETE)
+                said = packer.stderr.read()
+            self.assertIn(b"was interrupted", said)
+            steps = self.dims("u.firn")[0]
+            self.assertIn(steps, (1, 2, 3))
+            self.assertIn(f"the {steps} whole steps before are in u.firn".encode(), said)
+
+    def test_a_full_disk_keeps_what_was_written(self):
+        chance = random.Random(5)
+        noise = array.array("f", [chance.random() for _ in range(40 * STEP)])
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))
+
+        outcome = self.firn("compress", "--type", "f32", "--dims", "Nx20x30", "--abs", "1e-4",
+                            "--flush", "5", "-", "u.firn", stdin=noise.tobytes(), preexec_fn=limit)
+        self.assertEqual(outcome.code, runner.CANNOT_WRITE)
+        steps = self.dims("u.firn")[0]
+        self.assertIn(f"the {steps} steps before are in it", outcome.stderr)
+        self.assertIn(steps, range(5, 40, 5))
+        self.write("u.f32", noise[:steps * STEP].tobytes())
+        self.succeeds("verify", "u.f32", "u.firn")
+
+    def test_a_stream_that_ends_too_early(self):
+        self.compressed("--abs", "1e-3", "--chunk", "2x20x30")
+        whole = self.read("u.firn")
+        for size in 0, 1, 20, len(whole) // 2, len(whole) - 1:
+            self.fails(runner.TRUNCATED, "decompress", "-", "a", stdin=whole[:size],
+                       says="standard input")
+        self.fails(runner.NOT_FIRN, "decompress", "-", "a", stdin=bytes(1000))
+        broken = bytearray(whole)
+        broken[len(whole) // 2] ^= 1
+        self.fails(runner.DAMAGED, "decompress", "-", "a", stdin=bytes(broken))
