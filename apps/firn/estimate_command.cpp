@@ -25,7 +25,9 @@ struct EstimateCommand {
   std::string input;
 
   void run() const {
-    firn::Options options = compression.options(firn::Bound{});
+    compression.options(firn::Bound{});  // mistakes in them come before a missing file
+    const Field original = open_field(input, field.request());
+    firn::Options options = compression.options(firn::Bound{}, original.view.type);
     // One bound when it is given, otherwise a ladder of them.
     std::vector<firn::Bound> bounds{options.bound};
     if (!compression.has_bound()) {
@@ -34,7 +36,6 @@ struct EstimateCommand {
         bounds.push_back(firn::Bound::rel(rel));
       }
     }
-    const Field original = open_field(input, field.request());
     std::vector<firn::Estimate> estimates;
     for (const firn::Bound& bound : bounds) {
       options.bound = bound;
@@ -63,9 +64,12 @@ struct EstimateCommand {
     Table table({"bound", "absolute", "ratio", "PSNR, dB"}, 1);
     for (const firn::Estimate& estimate : estimates) {
       table.add_row(
-          {fmt::format("{} {}", firn::name_of(estimate.bound.kind),
-                       format_number(estimate.bound.value)),
-           format_number(estimate.bound_abs), fmt::format("{:.2f}", estimate.ratio),
+          {estimate.bound.kind == firn::BoundKind::lossless
+               ? firn::name_of(estimate.bound.kind)
+               : fmt::format("{} {}", firn::name_of(estimate.bound.kind),
+                             format_number(estimate.bound.value)),
+           estimate.bound_abs == 0 ? "-" : format_number(estimate.bound_abs),
+           fmt::format("{:.2f}", estimate.ratio),
            std::isfinite(estimate.psnr_db) ? fmt::format("{:.1f}", estimate.psnr_db) : "exact"});
     }
     fmt::print("{}", table.to_text());
@@ -87,7 +91,7 @@ void add_estimate_command(CLI::App& program) {
   command->add_flag("--json", state->json, "Report as JSON");
   command->footer(
       "Without a bound: rel 0.1 to 1e-6. About 1 % of the field is read, 512 Ki values at least;\n"
-      "rel is relative to the sample's value range.");
+      "rel is relative to the sample's value range. Of --ratio and --psnr it tells the bound.");
   command->callback([state] { state->run(); });
 }
 

@@ -160,7 +160,7 @@ FIRN_C_API firn_status firn_compress(firn_context* context, const firn_array* ar
 FIRN_C_API void firn_free(void* bytes);
 
 /* Reads some 1 % of the array (512 Ki values at least) and tells what to expect of the bound,
- * FIRN_ABS or FIRN_REL. */
+ * of any kind. */
 FIRN_C_API firn_status firn_estimate(firn_context* context, const firn_array* array,
                                      const firn_options* options, firn_estimation* estimation);
 

@@ -308,7 +308,7 @@ struct Comparison {
 // What a bound would give, judged by a sample of the array.
 struct Estimate {
   Bound bound;
-  double bound_abs = 0;  // rel is taken of the sample's value range
+  double bound_abs = 0;  // rel is taken of the sample's value range; 0 for pwrel and lossless
   double ratio = 0;
   double psnr_db = 0;  // infinity when there is no error
   std::uint64_t sampled_values = 0;
@@ -377,8 +377,8 @@ FIRN_API Status decompress(std::span<const std::uint8_t> stream, const MutableAr
 FIRN_API Status decompress_region(std::span<const std::uint8_t> stream, const Region& region,
                                   const MutableArrayView& out, const Execution& execution = {});
 
-// Reads some 1 % of the array (512 Ki values at least) and tells what to expect of options.bound,
-// abs or rel. docs/measurements.md has how far off it is.
+// Reads some 1 % of the array (512 Ki values at least) and tells what to expect of options.bound;
+// of a ratio or a PSNR, which bound it takes. docs/measurements.md has how far off it is.
 FIRN_API Result<Estimate> estimate(const ArrayView& array, const Options& options,
                                    const Execution& execution = {});
 

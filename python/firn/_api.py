@@ -102,9 +102,10 @@ def compress(
 
 
 def estimate(array: ArrayLike, *, threads: int = 0, **options: Unpack[Options]) -> Estimate:
-    """What to expect of an absolute or relative bound, judged by a sample of the array.
+    """What to expect of a bound, judged by a sample of the array.
 
-    The options are those of firn.compress.
+    The options are those of firn.compress. Of a ratio or a PSNR it tells which absolute bound it
+    takes.
 
     Examples
     --------

@@ -4,10 +4,11 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <string>
+#include <optional>
 
 #include "container/header.hpp"
 #include "container/records.hpp"
+#include "engine/pass.hpp"
 #include "engine/rate.hpp"
 #include "engine/sample.hpp"
 
@@ -98,77 +99,168 @@ double sampled_range(const ArrayView& array, const std::array<std::int64_t, kMax
   return low <= high ? static_cast<double>(high) - static_cast<double>(low) : 0;
 }
 
+// Looks at the array once, then tells about one bound after the other.
+class Estimator {
+ public:
+  Estimator(const ArrayView& array, const Options& options, const plan::Plan& plan,
+            pipelines::Workers& workers)
+      : array_(array),
+        options_(options),
+        workers_(workers),
+        regions_(sample_regions(array.shape, plan.header.chunk,
+                                std::max(kLeastValues, array.shape.count() / kShare))),
+        strides_(array.strides ? *array.strides : contiguous_strides(array.shape)) {
+    const auto& fill = plan.parameters.fill;
+    for (const Region& region : regions_) sampled_values_ += region.shape.count();
+    if (sampled_values_ == array.shape.count()) {
+      const auto all = plan::value_range(array, fill, workers);
+      if (all.high > all.low) range_ = all.high - all.low;
+    } else {
+      range_ = array.type == Type::f32 ? sampled_range<float>(array, strides_, fill)
+                                       : sampled_range<double>(array, strides_, fill);
+      Region whole;
+      whole.shape = array.shape;
+      whole_roughness_ = Roughness(array, fill, {whole});
+      sample_roughness_ = Roughness(array, fill, regions_);
+    }
+  }
+
+  double range() const { return range_; }
+
+  // Under abs, pwrel or lossless.
+  Result<Estimate> at(const Bound& bound) const {
+    Options options = options_;
+    options.bound = bound;
+    options.max_abs.reset();
+    auto plan = plan::make_plan(array_, options, workers_);
+    if (!plan) return plan.error();
+    plan->header.bound = options_.bound;
+    Estimate result;
+    result.bound = options_.bound;
+    result.bound_abs = bound.kind == BoundKind::abs ? bound.value : 0;
+    result.sampled_values = sampled_values_;
+    std::vector<Sums> measured(regions_.size());
+    std::atomic<bool> decoded{true};
+    workers_.for_each(regions_.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
+      const auto number = static_cast<std::size_t>(i);
+      const Region& region = regions_[number];
+      const bool done =
+          array_.type == Type::f32
+              ? measure<float>(array_, strides_, *plan, region, workspace, measured[number])
+              : measure<double>(array_, strides_, *plan, region, workspace, measured[number]);
+      if (!done) decoded = false;
+      return done;
+    });
+    if (!decoded) return Error{ErrorCode::corrupt, "a sample could not be decoded again"};
+    Sums sums;
+    for (const Sums& each : measured) {
+      sums.bytes += each.bytes;
+      sums.squares += each.squares;
+      sums.count += each.count;
+    }
+    const std::uint64_t count = array_.shape.count();
+    auto bytes = static_cast<double>(sums.bytes);
+    if (sampled_values_ < count) {
+      if (regions_[0].shape.count() < plan->header.chunk.count()) bytes /= kBoxOverhead;
+      // The sample may be rougher or smoother than the whole.
+      if (result.bound_abs > 0) {
+        bytes *= whole_roughness_.bits(result.bound_abs) / sample_roughness_.bits(result.bound_abs);
+      }
+    }
+    const double share = static_cast<double>(sampled_values_) / static_cast<double>(count);
+    bytes = bytes / share + bytes_around_records(*plan);
+    result.ratio = static_cast<double>(count * size_of(array_.type)) / bytes;
+    const double mean = sums.count == 0 ? 0 : sums.squares / static_cast<double>(sums.count);
+    result.psnr_db = mean == 0 || !(range_ > 0) ? std::numeric_limits<double>::infinity()
+                                                : 10 * std::log10(range_ * range_ / mean);
+    return result;
+  }
+
+ private:
+  const ArrayView& array_;
+  const Options& options_;
+  pipelines::Workers& workers_;
+  std::vector<Region> regions_;
+  std::array<std::int64_t, kMaxRank> strides_;
+  std::uint64_t sampled_values_ = 0;
+  double range_ = 0;
+  Roughness whole_roughness_, sample_roughness_;  // unless the sample is the whole
+};
+
+// How many times coarser the bound should be, log2, for what is wanted.
+double missing(const Estimate& estimate, const Options& options, Type type) {
+  const double wanted = options.bound.value;
+  if (options.bound.kind == BoundKind::psnr) {
+    constexpr double kFar = 24, kDoubling = 6.02;  // dB
+    return std::min(estimate.psnr_db - wanted, kFar) / kDoubling;
+  }
+  const double value_bits = 8 * static_cast<double>(size_of(type));
+  return evenly(std::log2(value_bits / estimate.ratio)) - evenly(std::log2(value_bits / wanted));
+}
+
+// The bound that is wanted of a ratio or a PSNR.
+Result<Estimate> search(const Estimator& estimator, const Options& options, Type type) {
+  constexpr int kMostTries = 6;
+  constexpr double kNear = 0.02, kFirst = -10, kFarthest = 6;
+  struct Side {
+    double bound, off;  // log2
+  };
+  const double range = std::log2(estimator.range());
+  const double highest = options.max_abs ? std::min(range, std::log2(*options.max_abs)) : range;
+  const double lowest = std::min(range - (type == Type::f32 ? 36 : 65), highest);
+  double at = std::clamp(range + kFirst, lowest, highest);
+  std::optional<Side> fine, coarse;  // too much so
+  std::optional<Estimate> best;
+  double best_off = 0;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    const auto here = estimator.at(Bound::abs(std::exp2(at)));
+    if (!here) return here;
+    const double off = missing(*here, options, type);
+    if (!best || std::fabs(off) < best_off) {
+      best = *here;
+      best_off = std::fabs(off);
+    }
+    (off > 0 ? fine : coarse) = {at, off};
+    double next = at + std::clamp(off, -kFarthest, kFarthest);
+    if (fine && coarse) {
+      const double share = std::clamp(fine->off / (fine->off - coarse->off), 0.1, 0.9);
+      next = fine->bound + share * (coarse->bound - fine->bound);
+    }
+    next = std::clamp(next, lowest, highest);
+    if (std::fabs(off) < kNear || next == at) break;
+    at = next;
+  }
+  if (options.bound.kind == BoundKind::ratio && options.bound.value < kMostLossless) {
+    const auto lossless = estimator.at(Bound::lossless());
+    if (!lossless || lossless->ratio >= options.bound.value) return lossless;
+  }
+  return *best;
+}
+
 }  // namespace
 
 Result<Estimate> estimate(const ArrayView& array, const Options& options,
                           pipelines::Workers& workers) {
-  auto plan = plan::check_options(array.type, array.shape, options);
+  const auto plan = plan::check_options(array.type, array.shape, options);
   if (!plan) return plan.error();
-  if (options.bound.kind != BoundKind::abs && options.bound.kind != BoundKind::rel) {
-    return Error{ErrorCode::unsupported,
-                 std::string("estimates are made for abs and rel bounds, not for ") +
-                     name_of(options.bound.kind)};
-  }
-  const std::uint64_t count = array.shape.count();
-  if (count == 0 || array.data == nullptr) {
+  if (array.shape.count() == 0 || array.data == nullptr) {
     return Error{ErrorCode::invalid_argument, "the array has no values to look at"};
   }
-  const auto regions =
-      sample_regions(array.shape, plan->header.chunk, std::max(kLeastValues, count / kShare));
-  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
-  Estimate result;
-  for (const Region& region : regions) result.sampled_values += region.shape.count();
-  double range = 0;
-  if (result.sampled_values == count) {
-    const auto all = plan::value_range(array, plan->parameters.fill, workers);
-    if (all.high > all.low) range = all.high - all.low;
-  } else {
-    range = array.type == Type::f32 ? sampled_range<float>(array, strides, plan->parameters.fill)
-                                    : sampled_range<double>(array, strides, plan->parameters.fill);
+  const Bound& bound = options.bound;
+  Options tuned = options;
+  if (bound.kind == BoundKind::psnr) tuned.tune = Tune::psnr;  // as compression does
+  const Estimator estimator(array, tuned, *plan, workers);
+  if (bound.kind == BoundKind::pwrel) return estimator.at(bound);
+  const double range = estimator.range();
+  if (bound.kind == BoundKind::lossless || !(range > 0) || !std::isfinite(range)) {
+    return estimator.at(Bound::lossless());
   }
-  result.bound = options.bound;
-  result.bound_abs = options.bound.value * (options.bound.kind == BoundKind::rel ? range : 1);
-  plan = plan_for_bound(array, options, range > 0 ? result.bound_abs : 0, workers);
-  if (!plan) return plan.error();
-
-  std::vector<Sums> measured(regions.size());
-  std::atomic<bool> decoded{true};
-  workers.for_each(regions.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
-    const auto number = static_cast<std::size_t>(i);
-    const bool done =
-        array.type == Type::f32
-            ? measure<float>(array, strides, *plan, regions[number], workspace, measured[number])
-            : measure<double>(array, strides, *plan, regions[number], workspace, measured[number]);
-    if (!done) decoded = false;
-    return done;
-  });
-  if (!decoded) return Error{ErrorCode::corrupt, "a sample could not be decoded again"};
-  Sums sums;
-  for (const Sums& each : measured) {
-    sums.bytes += each.bytes;
-    sums.squares += each.squares;
-    sums.count += each.count;
+  if (bound.kind == BoundKind::abs) return estimator.at(bound);
+  if (bound.kind == BoundKind::rel) {
+    const double bound_abs = std::min(bound.value * range, std::numeric_limits<double>::max());
+    return estimator.at(bound_abs > 0 ? Bound::abs(bound_abs) : Bound::lossless());
   }
-  auto bytes = static_cast<double>(sums.bytes);
-  if (regions[0].shape.count() < plan->header.chunk.count() && result.sampled_values < count) {
-    bytes /= kBoxOverhead;
-  }
-  if (result.sampled_values < count && result.bound_abs > 0) {
-    // The sample may be rougher or smoother than the whole.
-    Region whole;
-    whole.shape = array.shape;
-    const auto bits = [&](const std::vector<Region>& parts) {
-      return Roughness(array, plan->parameters.fill, parts).bits(result.bound_abs);
-    };
-    bytes *= bits({whole}) / bits(regions);
-  }
-  const double share = static_cast<double>(result.sampled_values) / static_cast<double>(count);
-  bytes = bytes / share + bytes_around_records(*plan);
-  result.ratio = static_cast<double>(count * size_of(array.type)) / bytes;
-  const double mean = sums.count == 0 ? 0 : sums.squares / static_cast<double>(sums.count);
-  result.psnr_db = mean == 0 || !(range > 0) ? std::numeric_limits<double>::infinity()
-                                             : 10 * std::log10(range * range / mean);
-  return result;
+  return search(estimator, options, array.type);
 }
 
 }  // namespace firn::engine

@@ -212,10 +212,9 @@ Result<RateSearch::Try> RateSearch::first() {
   if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
   lowest_ = std::min(lowest_, highest_);
   // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
-  constexpr double kLossless = 0.3, kBoxes = 1.1;
-  const double wanted = exp2_of(bits_wanted());
-  if (wanted > kLossless * 8 * static_cast<double>(size_of(array_.type)) &&
-      sample_->bits(*plan, workers_, nullptr) < kBoxes * wanted) {
+  constexpr double kBoxes = 1.1;
+  if (options_.bound.value < kMostLossless &&
+      sample_->bits(*plan, workers_, nullptr) < kBoxes * exp2_of(bits_wanted())) {
     return Try{};
   }
   return lossy();

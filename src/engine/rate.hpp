@@ -22,6 +22,9 @@ namespace firn::engine {
 Result<plan::Plan> plan_for_bound(const ArrayView& array, const Options& options, double bound_abs,
                                   pipelines::Workers& workers);
 
+// Ratios at which it is tried whether nothing needs to be lost.
+inline constexpr double kMostLossless = 1 / 0.3;
+
 // Compresses under options.bound, a ratio. Chunks are encoded in the way that was best the first
 // time.
 Status compress_to_ratio(const ArrayView& array, const Options& options, const Execution& execution,

@@ -585,8 +585,62 @@ TEST(Estimate, IsNearWhatCompressionGives) {
     EXPECT_NEAR(guess->ratio / ratio, 1, 0.25);
     EXPECT_NEAR(guess->psnr_db, real->psnr_db, 1);
   }
+}
+
+TEST(Estimate, FindsTheBoundOfARatioOrAPsnr) {
+  const Shape shape{64, 100, 100};
+  const auto values = make_field<double>(shape, Kind::noisy);
+  const ArrayView array = test::const_view_of(values, shape);
+  for (const Preset preset : {Preset::fast, Preset::balanced}) {
+    for (const Bound bound : {Bound::ratio(5), Bound::ratio(12), Bound::psnr(60), Bound::psnr(90),
+                              Bound::pwrel(1e-3), Bound::lossless()}) {
+      SCOPED_TRACE(testing::Message() << name_of(bound.kind) << " " << bound.value);
+      Options options;
+      options.preset = preset;
+      options.bound = bound;
+      const auto guess = estimate(array, options, test::threads(1));
+      ASSERT_TRUE(guess.ok()) << guess.error().message;
+      EXPECT_EQ(guess->bound.kind, bound.kind);
+      EXPECT_EQ(guess->bound.value, bound.value);
+      const auto stream = test::compressed(values, shape, options);
+      const auto info = inspect(stream);
+      const double ratio =
+          static_cast<double>(values.size() * 8) / static_cast<double>(stream.size());
+      EXPECT_NEAR(guess->ratio / ratio, 1, 0.25);
+      if (bound.kind == BoundKind::psnr) {
+        EXPECT_NEAR(guess->psnr_db, bound.value, 1);
+      }
+      if (info->bound_abs > 0) {
+        EXPECT_NEAR(std::log2(guess->bound_abs / info->bound_abs), 0, 1);
+      } else {
+        EXPECT_EQ(guess->bound_abs, 0);
+      }
+    }
+  }
+}
+
+TEST(Estimate, OfARatioStaysWithinItsLimits) {
+  const Shape shape{40, 50, 60};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  const ArrayView array = test::const_view_of(values, shape);
   Options options;
-  EXPECT_FALSE(estimate(test::const_view_of(values, shape), options).ok());
+  options.bound = Bound::ratio(1000);
+  options.max_abs = 1e-3;
+  const auto capped = estimate(array, options, test::threads(1));
+  ASSERT_TRUE(capped.ok());
+  EXPECT_NEAR(capped->bound_abs, 1e-3, 1e-9);
+  EXPECT_LT(capped->ratio, 1000);
+  options.max_abs.reset();
+  options.bound = Bound::ratio(1.01);
+  const auto lossless = estimate(array, options, test::threads(1));
+  ASSERT_TRUE(lossless.ok());
+  EXPECT_EQ(lossless->bound_abs, 0);
+  const std::vector<float> same(1000, 2.5f);
+  options.bound = Bound::ratio(10);
+  const auto constant = estimate(test::const_view_of(same, Shape{1000}), options, test::threads(1));
+  ASSERT_TRUE(constant.ok());
+  EXPECT_EQ(constant->bound_abs, 0);
+  EXPECT_FALSE(estimate(test::const_view_of(std::vector<float>{}, Shape{0}), options).ok());
 }
 
 }  // namespace

@@ -459,8 +459,17 @@ class RatesAndSeries(CliTest):
         estimates = self.succeeds("estimate", "--abs", "1e-4", "--json", name).json["estimates"]
         self.assertEqual(len(estimates), 1)
         self.assertGreater(estimates[0]["ratio"], 1)
-        for other in (("--lossless",), ("--ratio", "10")):
-            self.fails(runner.UNSUPPORTED, "estimate", *other, name, says="abs and rel")
+        for bound, kind, value in (("--ratio", "ratio", "20"), ("--bits", "ratio", "1.6"),
+                                   ("--psnr", "psnr", "70"), ("--pwrel", "pwrel", "0.01")):
+            options = ("estimate", bound, value, name)
+            self.assertIn(f"{kind} {'20' if bound == '--bits' else value} ",
+                          self.succeeds(*options).stdout.decode())
+            found = self.succeeds(*options, "--json").json["estimates"][0]
+            self.assertEqual(found["bound"]["kind"], kind)
+            if kind == "ratio":
+                self.assertAlmostEqual(found["ratio"], 20, delta=1)
+        self.assertRegex(self.succeeds("estimate", "--lossless", name).stdout.decode(),
+                         r"lossless +- +\d")
 
     def test_append_makes_one_array_of_both(self):
         name, values = self.write_field((6, 20, 30), name="u_6x20x30.f32")

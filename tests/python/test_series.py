@@ -188,3 +188,6 @@ def test_estimates_are_near(ocean):
     estimate = firn.estimate(ocean, rel=1e-3)
     assert estimate.bound == "rel" and estimate.bound_value == 1e-3
     assert estimate.ratio == pytest.approx(firn.info(firn.compress(ocean, rel=1e-3)).ratio, rel=0.25)
+    found = firn.estimate(ocean, ratio=20)
+    assert found.bound == "ratio"
+    assert found.bound_abs == pytest.approx(firn.info(firn.compress(ocean, ratio=20)).bound_abs, rel=0.4)
