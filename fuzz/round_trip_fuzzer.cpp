@@ -1,8 +1,9 @@
 // Values and options of every kind: the bound holds exactly, specials return bit for bit, and the
 // bytes do not depend on threads.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <firn/firn.hpp>
+#include <firn/stream.hpp>
 #include <vector>
 
 #include "fuzz_input.hpp"
@@ -14,6 +15,10 @@ namespace {
   std::fprintf(stderr, "%s\n", what.c_str());
   std::abort();
 }
+
+template <class T>
+void step_by_step(const firn::fuzz::ForgedChunk& input, const std::vector<T>& values,
+                  const firn::Options& options);
 
 // The first bytes are values, repeated with small changes to fill the shape.
 template <class T>
@@ -42,6 +47,53 @@ void round_trip(const firn::fuzz::ForgedChunk& input, firn::Options options) {
   const auto status = firn::decompress(*stream, firn::test::view_of(decoded, input.shape), one);
   if (!status) fail(status.error().message);
   const auto info = firn::inspect(*stream);
+  const auto broken = firn::test::broken_promise(values, decoded, *info, options.fill);
+  if (broken) fail(*broken);
+  if (input.pointwise) step_by_step(input, values, options);
+}
+
+// Also step by step: pushed in slabs with flushes between them, read as pieces of bytes arrive.
+template <class T>
+void step_by_step(const firn::fuzz::ForgedChunk& input, const std::vector<T>& values,
+                  const firn::Options& options) {
+  firn::Execution one;
+  one.threads = 1;
+  firn::Shape step, slab = input.shape;
+  step.rank = input.shape.rank - 1;
+  for (int k = 0; k < step.rank; ++k) step.extents[k] = input.shape.extents[k + 1];
+  const std::uint64_t steps = input.shape.extents[0], step_values = values.size() / steps;
+  auto writer = firn::StreamWriter::create(input.type, step, options, one);
+  if (!writer) fail(writer.error().message);
+  for (std::uint64_t at = 0; at < steps; at += slab.extents[0]) {
+    slab.extents[0] = std::min<std::uint64_t>(static_cast<std::uint64_t>(input.margin), steps - at);
+    const auto pushed =
+        writer->push({values.data() + at * step_values, input.type, slab, std::nullopt});
+    if (!pushed) fail(pushed.error().message);
+    if (at % 5 != 0) continue;
+    if (const auto flushed = writer->flush(); !flushed) fail(flushed.error().message);
+  }
+  if (const auto finished = writer->finish(); !finished) fail(finished.error().message);
+  const auto series = writer->ready();
+  const auto info = firn::inspect(series);
+  if (!info) fail(info.error().message);
+
+  firn::StreamReader reader;
+  std::vector<T> decoded(values.size());
+  std::uint64_t done = 0;
+  const std::size_t piece = 1 + series.size() / 7;
+  for (std::size_t at = 0; at < series.size(); at += piece) {
+    const auto fed = reader.feed(series.subspan(at, std::min(piece, series.size() - at)));
+    if (!fed) fail(fed.error().message);
+    while (reader.started() && done < steps) {
+      slab.extents[0] = steps - done;
+      const auto read =
+          reader.read({decoded.data() + done * step_values, input.type, slab, std::nullopt}, one);
+      if (!read) fail(read.error().message);
+      if (*read == 0) break;
+      done += *read;
+    }
+  }
+  if (done != steps) fail("steps are missing");
   const auto broken = firn::test::broken_promise(values, decoded, *info, options.fill);
   if (broken) fail(*broken);
 }
