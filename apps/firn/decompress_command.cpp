@@ -90,12 +90,17 @@ struct DecompressCommand {
     file.commit();
     if (!damages.empty()) list_damages(name, damages);
     report(file, name, info, region, damages, value_bytes, seconds);
-    if (!damages.empty()) {
-      fail(ExitCode::incomplete,
-           "{}: {} of {} chunks ({} of {} values) are missing and NaN in {}; the rest is good",
-           name, damages.size(), info.chunk_count, missing_values(damages), info.shape.count(),
-           file.name());
+    if (damages.empty()) return;
+    const std::uint64_t missing = missing_values(damages);
+    if (missing == 0) {
+      fail(ExitCode::incomplete, "{}: all {} values that are there are good and in {}", name,
+           info.shape.count(), file.name());
     }
+    fail(ExitCode::incomplete,
+         "{}: {} of {} chunks ({} of {} values) are missing and NaN in {}; the rest is good", name,
+         std::count_if(damages.begin(), damages.end(),
+                       [](const firn::Damage& each) { return each.region.shape.count() != 0; }),
+         info.chunk_count, missing, info.shape.count(), file.name());
   }
 
  private:

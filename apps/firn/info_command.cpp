@@ -44,6 +44,12 @@ struct InfoCommand {
     } else {
       print_as_text(name, info, list);
     }
+    if (!info.complete && list.size() == info.chunk_count) {
+      fail(ExitCode::truncated,
+           "{}: the series is cut off, or something else follows its last whole part (decompress "
+           "--salvage decodes what is there)",
+           name);
+    }
     if (!info.complete) {
       fail(ExitCode::truncated,
            "{}: only {} of {} chunks can be found: the stream is cut off or damaged (decompress "

@@ -410,8 +410,6 @@ Result<Info> inspect(std::span<const std::uint8_t> bytes) {
                    : info.bound_pwrel > 0 ? Bound::pwrel(info.bound_pwrel)
                                           : Bound::lossless();
     }
-    // Something of the part that is cut off was meant to be here.
-    if (!reader.whole()) ++info.chunk_count;
     return info;
   });
 }

@@ -167,3 +167,16 @@ class Steps(CliTest):
         broken = bytearray(whole)
         broken[len(whole) // 2] ^= 1
         self.fails(runner.DAMAGED, "decompress", "-", "a", stdin=bytes(broken))
+
+    def test_salvage_of_a_series_that_is_cut(self):
+        values = smooth_field((9, 20, 30))
+        whole = self.succeeds(*ENDLESS, "--flush", "3", "-", "-", stdin=values.tobytes()).stdout
+        self.write("cut.firn", whole[:len(whole) * 2 // 3])
+        self.fails(runner.TRUNCATED, "decompress", "cut.firn", "a", says="cut off behind its 3 ")
+        outcome = self.firn("decompress", "--salvage", "cut.firn", "u.f32")
+        self.assertEqual(outcome.code, runner.INCOMPLETE)
+        self.assertIn("all 1800 values that are there are good and in u.f32", outcome.stderr)
+        self.assert_within(runner.read_array(self.path("u.f32")), values[:3 * STEP], 1e-3)
+        info = self.firn("info", "cut.firn")
+        self.assertEqual(info.code, runner.TRUNCATED)
+        self.assertIn("the series is cut off", info.stderr)
