@@ -36,9 +36,9 @@ Status Reader::open(std::span<const std::uint8_t> bytes) {
 }
 
 Error Reader::cut_off() const {
-  return {ErrorCode::truncated,
-          "the series is cut off behind its " + std::to_string(header_.shape.extents[0]) +
-              " whole steps along the slowest axis"};
+  return {ErrorCode::truncated, "the series is cut off behind its " +
+                                    std::to_string(header_.shape.extents[0]) +
+                                    " whole steps along the slowest axis"};
 }
 
 Status Reader::open_part(const container::Part& part) {

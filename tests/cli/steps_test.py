@@ -171,7 +171,7 @@ class Steps(CliTest):
     def test_salvage_of_a_series_that_is_cut(self):
         values = smooth_field((9, 20, 30))
         whole = self.succeeds(*ENDLESS, "--flush", "3", "-", "-", stdin=values.tobytes()).stdout
-        self.write("cut.firn", whole[:len(whole) * 2 // 3])
+        self.write("cut.firn", whole[:len(whole) // 2])
         self.fails(runner.TRUNCATED, "decompress", "cut.firn", "a", says="cut off behind its 3 ")
         outcome = self.firn("decompress", "--salvage", "cut.firn", "u.f32")
         self.assertEqual(outcome.code, runner.INCOMPLETE)
