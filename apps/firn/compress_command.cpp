@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <firn/stream.hpp>
 #include <memory>
+#include <new>
 
 #include "commands.hpp"
 #include "failure.hpp"
@@ -31,7 +32,7 @@ class PassedOn {
     const auto ready = writer.ready();
     if (ready.empty()) return;
     firn::Info part = value_or_fail(firn::inspect(ready), file_.name());
-    write(ready);
+    file_.write(ready);
     part.shape.extents[0] += info_.shape.extents[0];
     part.original_bytes += info_.original_bytes;
     part.compressed_bytes += info_.compressed_bytes;
@@ -44,23 +45,31 @@ class PassedOn {
   }
   // The rest, after finish().
   void directory(const firn::StreamWriter& writer) {
-    write(writer.ready());
+    file_.write(writer.ready());
     info_.compressed_bytes += writer.ready().size();
   }
   const firn::Info& info() const { return info_; }
 
- private:
-  // On a full disk, what has been written before is kept.
-  void write(std::span<const std::uint8_t> bytes) {
+  void commit() {
     try {
-      file_.write(bytes);
+      file_.commit();
     } catch (const Failure& failure) {
-      if (info_.compressed_bytes == 0 || !file_.commit_first(info_.compressed_bytes)) throw;
-      fail(failure.code(), "{}; the {} steps before are in it", failure.what(),
-           info_.shape.extents[0]);
+      if (failure.code() != ExitCode::output_exists) throw;
+      const std::string other = file_.commit_beside();
+      fail(failure.code(), "{}; the {} steps are in {}", failure.what(), info_.shape.extents[0],
+           other);
     }
   }
 
+  // Makes the output of what was passed on before something failed: a pipe cannot be read again.
+  [[noreturn]] void keep_and_fail(ExitCode code, const char* what) {
+    if (info_.compressed_bytes == 0 || !file_.commit_first(info_.compressed_bytes)) {
+      fail(code, "{}", what);
+    }
+    fail(code, "{}; the {} steps before are in {}", what, info_.shape.extents[0], file_.name());
+  }
+
+ private:
   OutputFile& file_;
   firn::Info info_;
 };
@@ -78,7 +87,9 @@ struct CompressCommand {
   void run() const {
     compression.options();  // mistakes in them come before a missing file
     OutputFile file(output, force);
-    if (field.request().any_steps && is_pipe(input)) return run_piped(file);
+    if (field.request().any_steps && is_pipe(input) && !has_npy_name(input)) {
+      return run_piped(file);
+    }
     if (flush != 0) {
       fail(ExitCode::usage,
            "--flush goes with a pipe and --dims Nx500x400, whose steps come one "
@@ -106,6 +117,35 @@ struct CompressCommand {
   }
 
  private:
+  // All steps, and the directory. A Failure when there are none.
+  void pass_on(StepSource& source, firn::StreamWriter& writer, const std::string& name,
+               PassedOn& passed) const {
+    std::uint64_t unflushed = 0;
+    for (;;) {
+      const firn::ArrayView steps = source.next(flush == 0 ? ~std::uint64_t{0} : flush - unflushed);
+      const std::uint64_t count = steps.shape.extents[0];
+      if (count == 0) break;
+      value_or_fail(writer.push(steps), name);
+      unflushed += count;
+      if (unflushed == flush) {
+        value_or_fail(writer.flush(), name);
+        unflushed = 0;
+      }
+      passed.parts(writer);
+    }
+    if (writer.steps() == 0) {
+      if (interrupted()) {
+        fail(ExitCode::incomplete, "{} was interrupted before a whole step had come", name);
+      }
+      fail(ExitCode::size_mismatch, "{}",
+           describe_broken_step(name, source.rest_bytes(), source.type(), source.step()));
+    }
+    value_or_fail(writer.flush(), name);
+    passed.parts(writer);
+    value_or_fail(writer.finish(), name);
+    passed.directory(writer);
+  }
+
   // Compresses steps as they come and writes each part when it is complete, so that neither the
   // input nor the output is ever in memory as a whole.
   void run_piped(OutputFile& file) const {
@@ -126,32 +166,19 @@ struct CompressCommand {
         firn::StreamWriter::create(*type, step, options, {threads.threads(), {}}), pipe.name());
     PassedOn passed(file);
     const Stopwatch stopwatch;
-    std::uint64_t unflushed = 0;
-    for (;;) {
-      const firn::ArrayView steps = source.next(flush == 0 ? ~std::uint64_t{0} : flush - unflushed);
-      const std::uint64_t count = steps.shape.extents[0];
-      if (count == 0) break;
-      value_or_fail(writer.push(steps), pipe.name());
-      unflushed += count;
-      if (unflushed == flush) {
-        value_or_fail(writer.flush(), pipe.name());
-        unflushed = 0;
-      }
-      passed.parts(writer);
+    try {
+      pass_on(source, writer, pipe.name(), passed);
+    } catch (const Failure& failure) {
+      if (failure.code() == ExitCode::cannot_read && writer.flush().ok()) passed.parts(writer);
+      passed.keep_and_fail(failure.code(), failure.what());
+    } catch (const std::bad_alloc&) {
+      passed.keep_and_fail(ExitCode::out_of_memory, "out of memory");
     }
     const std::string cut = source.rest_bytes() == 0
                                 ? ""
                                 : fmt::format(" within a step, of which {} of {} bytes came",
                                               source.rest_bytes(), source.step_bytes());
-    if (writer.steps() == 0) {
-      fail(ExitCode::size_mismatch, "{} {}{}", pipe.name(), cut.empty() ? "has no values" : "ended",
-           cut);
-    }
-    value_or_fail(writer.flush(), pipe.name());
-    passed.parts(writer);
-    value_or_fail(writer.finish(), pipe.name());
-    passed.directory(writer);
-    file.commit();
+    passed.commit();
     const double seconds = stopwatch.seconds();
     const firn::Info& info = passed.info();
     tell_missed_ratio(options, info.original_bytes, info.compressed_bytes);
@@ -205,7 +232,7 @@ void add_compress_command(CLI::App& program) {
                    "Of a pipe with --dims Nx500x400: pass on what has come after every K\n"
                    "steps; when not given, after some two million values")
       ->type_name("K")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40).description(""));
   command->add_flag("--force", state->force, "Replace OUTPUT when it exists");
   command->add_flag("--json", state->json, "Report as JSON");
   command->footer(

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <firn/stream.hpp>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "commands.hpp"
@@ -69,10 +71,35 @@ struct DecompressCommand {
            "--preview thins out the whole field: leave out --region and --salvage");
     }
     OutputFile file(output, force);
-    const bool whole = !salvage && preview == 0 && region_text.empty();
-    if (whole && !json && is_pipe(input) && !output.ends_with(".npy")) return run_piped(file);
     const std::string name = input_name(input);
-    const InputBytes stream = InputBytes::open(input);
+    if (!is_pipe(input)) return run_on(InputBytes::open(input), file, name);
+    InputPipe pipe(input);
+    std::vector<std::uint8_t> head;
+    const std::optional<firn::Info> first = read_head(pipe, head);
+    const bool parts = first && first->original_bytes <= kMostPiped && !salvage && preview == 0 &&
+                       region_text.empty() && !json && !output.ends_with(".npy");
+    if (parts) return run_piped(file, pipe, std::move(head), *first);
+    run_on(InputBytes::rest_of(pipe, head), file, name);
+  }
+
+ private:
+  // Parts that are not larger are decoded as they arrive; others into the output itself.
+  static constexpr std::uint64_t kMostPiped = std::uint64_t{1} << 28;
+
+  // Reads the beginning of a stream and tells what its header says; nothing when it has none.
+  static std::optional<firn::Info> read_head(InputPipe& pipe, std::vector<std::uint8_t>& head) {
+    constexpr std::size_t kEnough = 4096, kPiece = 65536;
+    for (std::size_t count = 1; count != 0 && head.size() < kEnough;) {
+      const std::size_t size = head.size();
+      head.resize(size + kPiece);
+      count = pipe.read(std::span(head).subspan(size));
+      head.resize(size + count);
+      if (const auto info = firn::inspect(head); info.ok()) return *info;
+    }
+    return std::nullopt;
+  }
+
+  void run_on(const InputBytes& stream, OutputFile& file, const std::string& name) const {
     const firn::Info info = value_or_fail(firn::inspect(stream.bytes()), name);
     if (preview != 0) return run_preview(file, name, stream.bytes(), info);
     firn::Region region{{}, info.shape};
@@ -92,6 +119,10 @@ struct DecompressCommand {
     report(file, name, info, region, damages, value_bytes, seconds);
     if (damages.empty()) return;
     const std::uint64_t missing = missing_values(damages);
+    if (missing == info.shape.count()) {
+      fail(ExitCode::incomplete, "{}: nothing of it can be decoded; {} is all NaN", name,
+           file.name());
+    }
     if (missing == 0) {
       fail(ExitCode::incomplete, "{}: all {} values that are there are good and in {}", name,
            info.shape.count(), file.name());
@@ -106,41 +137,32 @@ struct DecompressCommand {
  private:
   // Decodes each part of a pipe once it is there, so that neither the input nor the output of a
   // long series is ever in memory as a whole.
-  void run_piped(OutputFile& file) const {
-    constexpr std::size_t kPiece = std::size_t{1} << 20, kLeastRoom = std::size_t{1} << 22;
-    InputPipe pipe(input);
+  void run_piped(OutputFile& file, InputPipe& pipe, std::vector<std::uint8_t> piece,
+                 const firn::Info& first) const {
+    constexpr std::size_t kPiece = std::size_t{1} << 20;
     firn::StreamReader reader;
-    std::vector<std::uint8_t> piece(kPiece), values;
-    firn::Shape room;  // for the steps that are decoded at a time
-    std::uint64_t steps = 0, value_bytes = 0;
+    firn::Shape room = first.shape;  // for the steps that are decoded at a time
+    const std::size_t step_bytes = room.extents[0] == 0
+                                       ? 0
+                                       : static_cast<std::size_t>(first.original_bytes) /
+                                             static_cast<std::size_t>(room.extents[0]);
+    const std::unique_ptr<std::uint8_t[]> values(
+        new std::uint8_t[static_cast<std::size_t>(first.original_bytes)]);
+    std::uint64_t steps = 0;
     const Stopwatch stopwatch;
-    const auto pass_on = [&] {
-      if (room.rank == 0) {
-        if (!reader.started()) return;
-        const firn::Shape step = reader.step();
-        room.rank = step.rank + 1;
-        room.extents[0] = 1;
-        std::copy_n(step.extents.begin(), step.rank, room.extents.begin() + 1);
-        const std::uint64_t step_bytes = array_bytes_or_fail(reader.type(), room);
-        room.extents[0] += kLeastRoom / std::max<std::uint64_t>(1, step_bytes);
-        values.resize(static_cast<std::size_t>(room.extents[0] * step_bytes));
-      }
-      for (;;) {
-        const std::uint64_t count = value_or_fail(
-            reader.read({values.data(), reader.type(), room, {}}, {threads.threads(), {}}),
-            pipe.name());
-        if (count == 0) return;
-        const auto bytes = values.size() / room.extents[0] * count;
-        file.write(std::span(values).first(bytes));
-        steps += count;
-        value_bytes += bytes;
-      }
-    };
-    while (const std::size_t count = pipe.read(piece)) {
+    for (std::size_t count = piece.size(); count != 0; count = pipe.read(piece)) {
       value_or_fail(reader.feed(std::span(piece).first(count)), pipe.name());
-      pass_on();
+      piece.resize(kPiece);
+      while (room.extents[0] != 0) {
+        const std::uint64_t decoded = value_or_fail(
+            reader.read({values.get(), first.type, room, {}}, {threads.threads(), {}}),
+            pipe.name());
+        if (decoded == 0) break;
+        file.write({values.get(), static_cast<std::size_t>(decoded) * step_bytes});
+        steps += decoded;
+      }
     }
-    if (room.rank == 0 || !reader.at_boundary()) {
+    if (!reader.at_boundary() && room.extents[0] != 0) {
       fail(ExitCode::truncated, "{}: the stream ends too early{}", pipe.name(),
            steps == 0 ? "" : fmt::format(", after {} steps", steps));
     }
@@ -149,8 +171,8 @@ struct DecompressCommand {
     if (file.is_standard_output()) return;
     room.extents[0] = steps;
     fmt::print("{}: {} of {} -> {}, {}, {:.0f} MB/s\n", pipe.name(), firn_cli::to_text(room),
-               firn::name_of(reader.type()), file.name(), format_bytes(value_bytes),
-               megabytes_per_second(value_bytes, stopwatch.seconds()));
+               firn::name_of(first.type), file.name(), format_bytes(steps * step_bytes),
+               megabytes_per_second(steps * step_bytes, stopwatch.seconds()));
   }
 
   void run_preview(OutputFile& file, const std::string& name, std::span<const std::uint8_t> stream,

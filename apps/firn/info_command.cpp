@@ -46,8 +46,7 @@ struct InfoCommand {
     }
     if (!info.complete && list.size() == info.chunk_count) {
       fail(ExitCode::truncated,
-           "{}: the series is cut off, or something else follows its last whole part (decompress "
-           "--salvage decodes what is there)",
+           "{}: the series is cut off or damaged (decompress --salvage decodes what is left)",
            name);
     }
     if (!info.complete) {
@@ -108,7 +107,7 @@ struct InfoCommand {
     fmt::print("chunks      {} of {}{}\n", info.chunk_count, to_text(info.chunk),
                series ? fmt::format(", in {} parts", info.part_count) : "");
     fmt::print("bound       {}{}\n", describe_bound(info),
-               series ? ", the largest of its parts" : "");
+               series && enforced_bound(info) > 0 ? ", the largest of its parts" : "");
     if (enforced_bound(info) > 0) {
       fmt::print("max error   {} ({} of the bound)\n", format_number(achieved_error(info)),
                  over_bound(achieved_error(info), enforced_bound(info)));

@@ -74,10 +74,14 @@ std::pair<Memory, std::size_t> read_all(int descriptor, const std::string& name,
   return {std::move(memory), size};
 }
 
-bool has_npy_name(const std::string& path) { return path.ends_with(".npy"); }
-
 std::string source_text(const FieldRequest& request) {
   return request.source == FieldRequest::Source::stream ? "the stream has" : "the options say";
+}
+
+// The shape that is asked for, as it was typed.
+std::string dims_text(const FieldRequest& request) {
+  const std::string text = to_text(*request.shape);
+  return request.any_steps ? "N" + text.substr(1) : text;
 }
 
 firn::Shape one_step_of(firn::Shape shape) {
@@ -100,11 +104,13 @@ firn::Shape settle_npy_shape(const std::string& name, const NpyHeader& header,
     for (const std::uint64_t extent : header.extents) {
       fits = fits && !__builtin_mul_overflow(count, extent, &count);
     }
-    if (!fits || count != request.shape->count()) {
+    shape = *request.shape;
+    if (request.any_steps && shape.count() != 0) shape.extents[0] = count / shape.count();
+    if (!fits || count != shape.count()) {
       fail(ExitCode::size_mismatch, "{} does not have as many values as --dims {} says", name,
-           to_text(*request.shape));
+           dims_text(request));
     }
-    return *request.shape;
+    return shape;
   }
   shape.rank = static_cast<int>(header.extents.size());
   std::copy(header.extents.begin(), header.extents.end(), shape.extents.begin());
@@ -113,8 +119,7 @@ firn::Shape settle_npy_shape(const std::string& name, const NpyHeader& header,
       request.shape && (request.any_steps ? one_step_of(shape) : shape) == *request.shape;
   if (request.shape && !fits) {
     fail(ExitCode::size_mismatch, "{} says that its dims are {}, but {} {}{}", name, to_text(shape),
-         source_text(request),
-         (request.any_steps ? "N" : "") + to_text(*request.shape).substr(request.any_steps ? 1 : 0),
+         source_text(request), dims_text(request),
          is_reverse_of(shape, *request.shape) ? ": that is the reverse, and dims are slowest first "
                                                 "(zfp and SZ name the fastest first)"
                                               : "");
@@ -209,6 +214,21 @@ InputBytes InputBytes::open(const std::string& path, std::optional<std::uint64_t
   return input;
 }
 
+InputBytes InputBytes::rest_of(InputPipe& pipe, std::span<const std::uint8_t> head) {
+  std::size_t capacity = std::max<std::size_t>(2 * head.size(), 1 << 16), size = head.size();
+  Memory memory;
+  grow(memory, capacity, pipe.name());
+  if (!head.empty()) std::memcpy(memory.get(), head.data(), head.size());
+  while (const std::size_t count = pipe.read({memory.get() + size, capacity - size})) {
+    size += count;
+    if (size == capacity) grow(memory, capacity *= 2, pipe.name());
+  }
+  InputBytes input;
+  input.data_ = memory.release();
+  input.size_ = size;
+  return input;
+}
+
 InputBytes InputBytes::copy_of(std::span<const std::uint8_t> bytes) {
   Memory memory;
   grow(memory, bytes.size(), "the input");
@@ -223,11 +243,12 @@ InputPipe::InputPipe(const std::string& path)
     : name_(input_name(path)),
       descriptor_(path == kStandardStream ? STDIN_FILENO
                                           : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (descriptor_ < 0) fail_to_read(name_);
+  // A named pipe has been waited for.
+  if (descriptor_ < 0 && !(errno == EINTR && interrupted())) fail_to_read(name_);
 }
 
 InputPipe::~InputPipe() {
-  if (descriptor_ != STDIN_FILENO) close(descriptor_);
+  if (descriptor_ > STDIN_FILENO) close(descriptor_);
 }
 
 std::size_t InputPipe::read(std::span<std::uint8_t> into) {
@@ -238,6 +259,8 @@ std::size_t InputPipe::read(std::span<std::uint8_t> into) {
   }
   return 0;
 }
+
+bool has_npy_name(const std::string& path) { return path.ends_with(".npy"); }
 
 bool is_pipe(const std::string& path) {
   struct stat status {};
@@ -269,7 +292,7 @@ Field open_field(const std::string& path, const FieldRequest& request) {
   if (!shape) fail(ExitCode::usage, "{}", describe_missing_dims(field.name, bytes.size(), *type));
   if (request.any_steps) {
     const std::uint64_t step_bytes = array_bytes_or_fail(*type, *shape);
-    if (step_bytes == 0 || bytes.size() % step_bytes != 0) {
+    if (step_bytes == 0 || bytes.empty() || bytes.size() % step_bytes != 0) {
       fail(ExitCode::size_mismatch, "{}",
            describe_broken_step(field.name, bytes.size(), *type, *shape));
     }

@@ -13,11 +13,15 @@ namespace firn_cli {
 
 inline constexpr const char* kStandardStream = "-";
 
+class InputPipe;
+
 // The whole of an input: a mapping of a regular file, or memory that a pipe was read into.
 class InputBytes {
  public:
   // "-" is standard input. Of a pipe at most `limit` bytes and one more are read.
   static InputBytes open(const std::string& path, std::optional<std::uint64_t> limit = {});
+  // What has been read of a pipe, and the rest of it.
+  static InputBytes rest_of(InputPipe& pipe, std::span<const std::uint8_t> head);
   // Memory aligned for any value, with a copy of `bytes`.
   static InputBytes copy_of(std::span<const std::uint8_t> bytes);
 
@@ -57,6 +61,7 @@ class InputPipe {
 
 // Standard input, or a path that is there and no regular file.
 bool is_pipe(const std::string& path);
+bool has_npy_name(const std::string& path);
 
 // What is known of a field before its file is opened.
 struct FieldRequest {

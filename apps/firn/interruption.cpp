@@ -1,10 +1,12 @@
 #include "interruption.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <string_view>
 
@@ -22,8 +24,7 @@ constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 constexpr int kDeferredSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 std::atomic<bool> input_ended{false};
-bool deferring = false;
-sigset_t while_waiting;  // the mask
+int wakening[2] = {-1, -1};  // a pipe that wait_for_input() waits for as well, once there is one
 
 void remove_unfinished_output() {
   if (const char* path = unfinished_path) unlink(path);
@@ -36,9 +37,13 @@ void end_by_signal(int number) {
 }
 
 void end_input(int number) {
-  if (!input_ended.exchange(true)) return;
-  signal(number, SIG_DFL);
-  end_by_signal(number);
+  if (input_ended.exchange(true)) {
+    signal(number, SIG_DFL);
+    return end_by_signal(number);
+  }
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = write(wakening[1], "", 1);
+  errno = error;
 }
 
 void write_line(std::string_view line) {
@@ -76,29 +81,21 @@ void handle_signals() {
 }
 
 void defer_signals() {
-  sigset_t deferred;
-  sigemptyset(&deferred);
+  if (pipe2(wakening, O_CLOEXEC | O_NONBLOCK) != 0) return;  // then they end the process as usual
   struct sigaction action {};
   sigemptyset(&action.sa_mask);
   action.sa_handler = end_input;
   for (const int number : kDeferredSignals) {
     struct sigaction current {};
     sigaction(number, nullptr, &current);
-    if (current.sa_handler == SIG_IGN) continue;
-    sigaction(number, &action, nullptr);
-    sigaddset(&deferred, number);
+    if (current.sa_handler != SIG_IGN) sigaction(number, &action, nullptr);
   }
-  // They arrive only while the process waits for input.
-  pthread_sigmask(SIG_BLOCK, &deferred, &while_waiting);
-  deferring = true;
 }
 
 bool wait_for_input(int descriptor) {
-  if (!deferring) return true;
-  pollfd input{descriptor, POLLIN, 0};
-  while (!input_ended && ppoll(&input, 1, nullptr, &while_waiting) <= 0) {
+  pollfd waiting[] = {{descriptor, POLLIN, 0}, {wakening[0], POLLIN, 0}};
+  while (!input_ended && poll(waiting, 2, -1) < 0 && errno == EINTR) {
   }
-  if (input_ended) pthread_sigmask(SIG_SETMASK, &while_waiting, nullptr);
   return !input_ended;
 }
 

@@ -12,11 +12,11 @@ namespace firn_cli {
 void handle_signals();
 
 // From here on SIGINT, SIGTERM and SIGHUP only end the input, so that what has come is kept; a
-// second one ends the process as usual. Call before there are other threads.
+// second one ends the process as usual.
 void defer_signals();
-// Waits until there is something to read, or the end. False once such a signal has come.
+bool interrupted();  // by such a signal
+// Waits until there is something to read, or the end. False when interrupted.
 bool wait_for_input(int descriptor);
-bool interrupted();
 
 // The file to remove when a signal ends the process. One at a time; empty for none.
 void set_unfinished_output(const std::string& path);

@@ -211,6 +211,18 @@ void OutputFile::commit() {
   }
 }
 
+std::string OutputFile::commit_beside() {
+  for (int number = 1;; ++number) {
+    const std::string other = fmt::format("{}.{}", path_, number);
+    const int error = rename_without_replacing(temporary_.c_str(), other.c_str());
+    if (error == EEXIST) continue;
+    if (error != 0) fail_to_write(error);
+    temporary_.clear();
+    set_unfinished_output("");
+    return other;
+  }
+}
+
 bool OutputFile::commit_first(std::uint64_t size_bytes) {
   if (direct_ || ftruncate(descriptor_, static_cast<off_t>(size_bytes)) != 0) return false;
   try {

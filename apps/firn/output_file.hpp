@@ -37,6 +37,10 @@ class OutputFile {
   // that can be kept.
   bool commit_first(std::uint64_t size_bytes);
 
+  // After a commit() that failed because the output had come into being: under another name beside
+  // it, which is returned.
+  std::string commit_beside();
+
   bool is_standard_output() const;
   const std::string& name() const { return name_; }  // for messages
 

@@ -100,7 +100,7 @@ void tell_missed_ratio(const firn::Options& options, std::uint64_t original_byte
   if (options.bound.kind != firn::BoundKind::ratio || original_bytes == 0) return;
   const double ratio = static_cast<double>(original_bytes) / static_cast<double>(compressed_bytes);
   if (ratio >= 0.99 * options.bound.value) return;
-  fmt::print(stderr, "firn: the ratio {:g} could not be met{}: it is {:.2f}\n", options.bound.value,
+  fmt::print(stderr, "firn: the ratio {:g} was not met{}: it is {:.2f}\n", options.bound.value,
              options.max_abs ? " within --max-abs" : "", ratio);
 }
 

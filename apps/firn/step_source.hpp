@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "firn/firn.hpp"
 #include "input_files.hpp"
@@ -19,6 +19,8 @@ class StepSource {
   // input has ended, perhaps within one.
   firn::ArrayView next(std::uint64_t most);
 
+  firn::Type type() const { return type_; }
+  const firn::Shape& step() const { return step_; }
   std::size_t step_bytes() const { return step_bytes_; }
   std::size_t rest_bytes() const { return size_ - used_; }  // that have not been given
 
@@ -27,7 +29,8 @@ class StepSource {
   firn::Type type_;
   firn::Shape step_;
   std::size_t step_bytes_;
-  std::vector<std::uint8_t> bytes_;
+  std::size_t room_;
+  std::unique_ptr<std::uint8_t[]> bytes_;
   std::size_t size_ = 0, used_ = 0;
 };
 

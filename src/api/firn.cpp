@@ -292,6 +292,7 @@ Result<PreviewReport> Decompressor::decompress_preview(std::span<const std::uint
     if (const Status status = check_factor(factor); !status) return status.error();
     engine::Reader& reader = state_->reader;
     if (const Status status = reader.open(stream); !status) return status.error();
+    if (!reader.whole()) return reader.cut_off();
     const auto divisor = static_cast<std::uint64_t>(factor);
     const Result<Shape> shape = preview_shape_of(reader, divisor);
     if (!shape) return shape.error();
@@ -385,25 +386,28 @@ Result<Info> inspect(std::span<const std::uint8_t> bytes) {
     info.compressed_bytes = bytes.size();
     info.complete = reader.whole();
     bool alike = true;  // all parts were asked for the same
-    const Status status = reader.for_each_part([&](const engine::OpenStream& part, std::uint64_t,
-                                                   std::uint64_t) -> Status {
-      const bool pointwise = part.header.bound.kind == BoundKind::pwrel;
-      double& bound = pointwise ? info.bound_pwrel : info.bound_abs;
-      double& error = pointwise ? info.max_pwrel_error : info.max_abs_error;
-      alike = alike && part.header.bound.kind == info.bound.kind &&
-              part.header.bound.value == info.bound.value;
-      bound = std::max(bound, part.header.bound_abs);
-      info.chunk_count += part.grid.count();
-      if (part.records.entries.size() != part.grid.count()) {
-        info.complete = false;
-        error = std::max(error, part.header.bound_abs);
-      }
-      for (const auto& entry : part.records.entries) {
-        error =
-            std::max(error, container::error_of_units(entry.error_units, part.header.bound_abs));
-      }
-      return std::monostate{};
-    });
+    bool damaged = false;
+    const Status status = reader.for_each_part(
+        [&](const engine::OpenStream& part, std::uint64_t, std::uint64_t) -> Status {
+          const bool pointwise = part.header.bound.kind == BoundKind::pwrel;
+          double& bound = pointwise ? info.bound_pwrel : info.bound_abs;
+          double& error = pointwise ? info.max_pwrel_error : info.max_abs_error;
+          alike = alike && part.header.bound.kind == info.bound.kind &&
+                  part.header.bound.value == info.bound.value;
+          bound = std::max(bound, part.header.bound_abs);
+          info.chunk_count += part.grid.count();
+          if (part.records.entries.size() != part.grid.count()) {
+            info.complete = false;
+            error = std::max(error, part.header.bound_abs);
+          }
+          for (const auto& entry : part.records.entries) {
+            error = std::max(error,
+                             container::error_of_units(entry.error_units, part.header.bound_abs));
+          }
+          return std::monostate{};
+        },
+        &damaged);
+    if (damaged) info.complete = false;
     if (!status) return status.error();
     if (!alike) {
       info.bound = info.bound_abs > 0     ? Bound::abs(info.bound_abs)
@@ -419,6 +423,7 @@ Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> byte
     engine::Reader reader;
     if (const Status status = reader.open(bytes); !status) return status.error();
     std::vector<ChunkInfo> chunks;
+    bool damaged = false;  // such parts' chunks are not among them
     const Status status = reader.for_each_part(
         [&](const engine::OpenStream& part, std::uint64_t offset, std::uint64_t begin) -> Status {
           const container::Header& header = part.header;
@@ -447,7 +452,8 @@ Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> byte
             chunks.push_back(std::move(chunk));
           }
           return std::monostate{};
-        });
+        },
+        &damaged);
     if (!status) return status.error();
     return chunks;
   });

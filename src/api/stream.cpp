@@ -7,6 +7,7 @@
 #include "base/elementary.hpp"
 #include "base/geometry.hpp"
 #include "container/format.hpp"
+#include "container/records.hpp"
 #include "container/series.hpp"
 #include "engine/compress.hpp"
 #include "engine/decompress.hpp"
@@ -117,7 +118,8 @@ struct StreamWriter::State {
     // Few bits move slower than one with each doubling of the bound.
     double change = last_bits - bits;
     if (bits < 2) change = 1.5 * log2_of(last_bits / bits);
-    const double bound = last_bound * exp2_of(std::clamp(change, -4.0, 4.0));
+    const double bound =
+        std::min(last_bound * exp2_of(std::clamp(change, -4.0, 4.0)), plan::largest_bound(type));
     return options.max_abs ? std::min(bound, *options.max_abs) : bound;
   }
 
@@ -169,7 +171,8 @@ struct StreamWriter::State {
       last_bound = info->bound_abs;
       last_bits = bits_of(bytes, part_bytes);
       // What quiet parts save does not let later ones burst.
-      debt = std::max(debt + bytes - fair, -fair);
+      constexpr double kMostSaved = 0.05;
+      debt = std::max(debt + bytes - fair, -kMostSaved * fair);
     }
     ready.insert(ready.end(), buffer.data(), buffer.data() + buffer.size());
     return std::monostate{};
@@ -351,50 +354,71 @@ struct StreamReader::State {
   std::vector<std::uint8_t> bytes;
   std::size_t done = 0;
   std::optional<container::Header> first;
+  std::optional<container::RecordWalk> walk;  // of the part that is arriving
+  std::uint64_t parts = 0;                    // that have been decoded
   std::unique_ptr<pipelines::Workers> workers;
-  Buffer values;  // of the part that is being read
+  Buffer values;  // of the part that is being read, if not all of it had room
   std::uint64_t steps = 0, steps_read = 0;
 
   std::span<const std::uint8_t> rest() const {
     return std::span<const std::uint8_t>(bytes).subspan(done);
   }
 
-  // Decodes the next part, if all of it is there.
-  Status next_part(const Execution& execution) {
+  // Decodes the next part, if all of it is there: into `out`, if that has room for its steps, or
+  // else into `values`. Returns the steps that went to `out`.
+  Result<std::uint64_t> next_part(std::uint8_t* out, std::uint64_t room,
+                                  const Execution& execution) {
     constexpr std::size_t kDirectoryHead = 8;
     for (;;) {
-      if (rest().size() < kDirectoryHead) return std::monostate{};
+      if (rest().size() < kDirectoryHead) return std::uint64_t{0};
       if (load_le<std::uint32_t>(rest().data()) == format::kDirectoryMagic) {
         const std::size_t size = load_le<std::uint32_t>(rest().data() + 4);
         if (size < kDirectoryHead) {
           return Error{ErrorCode::corrupt, "the directory of a series has no size"};
         }
-        if (rest().size() < size) return std::monostate{};
+        if (rest().size() < size) return std::uint64_t{0};
         done += size;
         continue;
       }
+      if (!walk) {
+        ByteReader in(rest());
+        const auto header = container::read_header(in, rest());
+        if (!header && header.error().code == ErrorCode::truncated) return std::uint64_t{0};
+        if (!header && parts != 0 && header.error().code == ErrorCode::not_firn) {
+          return Error{ErrorCode::truncated, "something else follows a whole part of the series"};
+        }
+        if (!header) return header.error();
+        if (!first) first = *header;
+        if (!container::same_series(*first, *header)) {
+          return Error{ErrorCode::corrupt, "a part's header contradicts the series"};
+        }
+        walk.emplace(*header, in.position());
+      }
+      const std::uint64_t end = walk->end(rest());
+      if (end == 0) return std::uint64_t{0};
       engine::OpenStream stream;
-      if (const Status status = stream.open(rest()); !status) {
-        return status.error().code == ErrorCode::truncated ? Status(std::monostate{}) : status;
+      if (const Status status = stream.open(rest().first(static_cast<std::size_t>(end))); !status) {
+        return status.error();
       }
-      if (!first) first = stream.header;
-      if (!container::same_series(*first, stream.header)) {
-        return Error{ErrorCode::corrupt, "a part's header contradicts the series"};
-      }
-      if (stream.records.end == 0) return std::monostate{};
       const Shape& shape = stream.header.shape;
-      const std::uint64_t size = shape.count() * size_of(stream.header.type);
-      if (!values.resize(static_cast<std::size_t>(size))) throw std::bad_alloc();
+      const bool direct = shape.extents[0] <= room;
+      if (!direct) {
+        const std::uint64_t size = shape.count() * size_of(stream.header.type);
+        if (!values.resize(static_cast<std::size_t>(size))) throw std::bad_alloc();
+      }
       Region all;
       all.shape = shape;
-      const MutableArrayView out{values.data(), stream.header.type, shape, {}};
-      const Status status = engine::decompress(stream, all, out, execution,
+      const MutableArrayView place{direct ? out : values.data(), stream.header.type, shape, {}};
+      const Status status = engine::decompress(stream, all, place, execution,
                                                workers_for(workers, execution.threads), nullptr);
-      if (!status) return status;
-      steps = shape.extents[0];
+      if (!status) return status.error();
+      walk.reset();
+      ++parts;
+      done += static_cast<std::size_t>(end);
+      if (shape.extents[0] == 0) continue;
+      steps = direct ? 0 : shape.extents[0];
       steps_read = 0;
-      done += static_cast<std::size_t>(stream.records.end);
-      if (steps != 0) return std::monostate{};
+      return direct ? shape.extents[0] : 0;
     }
   }
 
@@ -452,19 +476,22 @@ Result<std::uint64_t> StreamReader::read(const MutableArrayView& out, const Exec
     const std::uint64_t step_bytes = values_of(step) * size_of(out.type);
     std::uint64_t done = 0;
     while (done < out.shape.extents[0]) {
+      std::uint8_t* const to = static_cast<std::uint8_t*>(out.data) + done * step_bytes;
       if (state.steps_read == state.steps) {
         state.steps = state.steps_read = 0;
-        if (const Status status = state.next_part(execution); !status) {
+        const auto decoded = state.next_part(to, out.shape.extents[0] - done, execution);
+        if (!decoded) {
           // Steps that were good are given first; the next call fails.
           if (done != 0) break;
-          return status.error();
+          return decoded.error();
         }
+        done += *decoded;
+        if (*decoded != 0) continue;
         if (state.steps == 0) break;
       }
       const std::uint64_t now =
           std::min(out.shape.extents[0] - done, state.steps - state.steps_read);
-      std::memcpy(static_cast<std::uint8_t*>(out.data) + done * step_bytes,
-                  state.values.data() + state.steps_read * step_bytes,
+      std::memcpy(to, state.values.data() + state.steps_read * step_bytes,
                   static_cast<std::size_t>(now * step_bytes));
       state.steps_read += now;
       done += now;

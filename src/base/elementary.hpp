@@ -24,7 +24,7 @@ inline double log2_of(double value) {
   return exponent + 2 * ratio * sum * 1.4426950408889634;
 }
 
-// For |value| < 1000.
+// For -1022 to below 1024.
 inline double exp2_of(double value) {
   const double whole = std::floor(value);
   const double fraction = (value - whole) * 0.6931471805599453;

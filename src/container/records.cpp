@@ -78,6 +78,20 @@ std::uint64_t read_books(std::span<const std::uint8_t> stream, std::uint64_t off
   return offset;
 }
 
+// The record that begins at `offset`, by its head; of size 0 when it is not all there, or damaged.
+RecordTable::Entry record_at(std::span<const std::uint8_t> stream, std::uint64_t offset,
+                             std::uint64_t raw_bytes) {
+  ByteReader in(stream.subspan(offset));
+  in.read<std::uint8_t>();
+  const std::uint16_t units = in.read<std::uint16_t>();
+  const std::uint64_t payload =
+      small_chunk(raw_bytes) ? in.read<std::uint16_t>() : in.read<std::uint32_t>();
+  if (!in.ok() || payload > raw_bytes || in.remaining() < payload + format::kChecksumBytes) {
+    return {offset, 0, units};
+  }
+  return {offset, in.position() + payload + format::kChecksumBytes, units};
+}
+
 // Where the index at the start of `bytes` ends; 0 when it is not all there, or damaged.
 std::uint64_t index_end(std::span<const std::uint8_t> bytes, const Header& header,
                         std::uint64_t chunks) {
@@ -151,22 +165,40 @@ void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes
   table->entries.clear();
   std::uint64_t offset = records;
   for (std::uint64_t number = 0; number < chunks; ++number) {
-    const std::uint64_t raw_bytes = raw_bytes_of(grid, header, number);
-    ByteReader in(stream.subspan(offset));
-    in.read<std::uint8_t>();
-    const std::uint16_t units = in.read<std::uint16_t>();
-    const std::uint64_t payload =
-        small_chunk(raw_bytes) ? in.read<std::uint16_t>() : in.read<std::uint32_t>();
-    if (!in.ok() || payload > raw_bytes || in.remaining() < payload + format::kChecksumBytes) {
-      break;
-    }
-    const std::uint64_t size = in.position() + payload + format::kChecksumBytes;
-    table->entries.push_back({offset, size, units});
-    offset += size;
+    const auto entry = record_at(stream, offset, raw_bytes_of(grid, header, number));
+    if (entry.size == 0) break;
+    table->entries.push_back(entry);
+    offset += entry.size;
   }
   if (table->entries.size() != chunks) return;
   const std::uint64_t index = chunks > 1 ? index_end(stream.subspan(offset), header, chunks) : 0;
   if (chunks <= 1 || index != 0) table->end = offset + index;
+}
+
+RecordWalk::RecordWalk(const Header& header, std::size_t header_bytes)
+    : header_(header), grid_(header.shape, header.chunk), offset_(header_bytes) {}
+
+std::uint64_t RecordWalk::end(std::span<const std::uint8_t> stream) {
+  while (chunks_ == 0 && books_ < format::kMaxSharedBooks) {
+    ByteReader in(stream.subspan(offset_));
+    const auto tag = in.read<std::uint8_t>();
+    if (!in.ok()) break;  // no more has come; or there are no chunks
+    if (tag != format::kBookTag) break;
+    in.read_bytes(in.read<std::uint16_t>());
+    in.read<std::uint32_t>();
+    if (!in.ok()) return 0;
+    offset_ += in.position();
+    ++books_;
+  }
+  const std::uint64_t count = grid_.count();
+  for (; chunks_ < count; ++chunks_) {
+    const auto entry = record_at(stream, offset_, raw_bytes_of(grid_, header_, chunks_));
+    if (entry.size == 0) return 0;
+    offset_ += entry.size;
+  }
+  if (count <= 1) return offset_;
+  const std::uint64_t index = index_end(stream.subspan(offset_), header_, count);
+  return index == 0 ? 0 : offset_ + index;
 }
 
 Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,

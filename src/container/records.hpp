@@ -60,6 +60,21 @@ void write_book(std::span<const std::uint8_t> payload, const Header& header, std
 void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,
                   const Header& header, const Grid& grid, RecordTable* table);
 
+// The same of a stream that is still arriving: goes on from where it was.
+class RecordWalk {
+ public:
+  RecordWalk(const Header& header, std::size_t header_bytes);
+  // Where the stream ends that begins with these bytes, of which there may be more than the last
+  // time; 0: not all of it is there.
+  std::uint64_t end(std::span<const std::uint8_t> stream);
+
+ private:
+  Header header_;
+  Grid grid_;
+  std::uint64_t offset_, chunks_ = 0;  // behind the books and records that were found
+  std::size_t books_ = 0;
+};
+
 // Parses and checks one record, whose chunk number and raw size are known. `whole`: its checksum
 // too, for which all of it is read.
 Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,

@@ -91,6 +91,8 @@ Series find_parts(std::span<const std::uint8_t> bytes) {
     find_records(rest, in.position(), *header, Grid(header->shape, header->chunk), &table);
     if (table.end == 0) {
       series.ragged = true;
+      series.cut = first.has_value();
+      if (series.cut) series.parts.push_back({offset, rest.size(), header->shape.extents[0]});
       break;
     }
     if (!first) first = *header;

@@ -20,11 +20,11 @@ struct Part {
 };
 
 struct Series {
-  std::vector<Part> parts;  // those that are there whole
-  std::uint64_t end = 0;    // where they end: more may be appended here
-  // Bytes follow that are neither a directory nor a whole stream that fits the others: a stream
-  // that is cut off, or something else.
+  std::vector<Part> parts;
+  std::uint64_t end = 0;  // where those that are there whole end: more may be appended here
+  // Bytes follow that are neither a directory nor a whole stream that fits the others.
   bool ragged = false;
+  bool cut = false;  // they are such a stream, cut off, and the last of the parts
 };
 
 // Through the directory, or else by walking from stream to stream.

@@ -20,7 +20,7 @@ constexpr std::uint64_t kShare = 100, kLeastValues = std::uint64_t{1} << 19;
 
 struct Sums {
   std::uint64_t bytes = 0;  // of the record
-  double squares = 0;       // of the errors
+  double squares = 0;       // of the errors, over the range
   std::uint64_t count = 0;  // of values that have one
 };
 
@@ -28,7 +28,7 @@ struct Sums {
 template <class T>
 bool measure(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& strides,
              const plan::Plan& plan, const Region& region, pipelines::Workspace& workspace,
-             Sums& sums) {
+             double range, Sums& sums) {
   const Box<const T> box(static_cast<const T*>(array.data), strides, region);
   std::uint8_t* payload =
       workspace.output.reserve(pipelines::payload_capacity(box.count(), array.type));
@@ -50,7 +50,7 @@ bool measure(const ArrayView& array, const std::array<std::int64_t, kMaxRank>& s
         continue;
       }
       const double error = static_cast<double>(decoded[offset + i]) - static_cast<double>(value);
-      sums.squares += error * error;
+      if (error != 0) sums.squares += error / range * (error / range);
       ++sums.count;
     }
     return true;
@@ -137,7 +137,7 @@ class Estimator {
     plan->header.bound = options_.bound;
     Estimate result;
     result.bound = options_.bound;
-    result.bound_abs = bound.kind == BoundKind::abs ? bound.value : 0;
+    result.bound_abs = plan->parameters.pointwise ? 0 : plan->parameters.bound_abs;
     result.sampled_values = sampled_values_;
     std::vector<Sums> measured(regions_.size());
     std::atomic<bool> decoded{true};
@@ -146,8 +146,9 @@ class Estimator {
       const Region& region = regions_[number];
       const bool done =
           array_.type == Type::f32
-              ? measure<float>(array_, strides_, *plan, region, workspace, measured[number])
-              : measure<double>(array_, strides_, *plan, region, workspace, measured[number]);
+              ? measure<float>(array_, strides_, *plan, region, workspace, range_, measured[number])
+              : measure<double>(array_, strides_, *plan, region, workspace, range_,
+                                measured[number]);
       if (!done) decoded = false;
       return done;
     });
@@ -171,8 +172,7 @@ class Estimator {
     bytes = bytes / share + bytes_around_records(*plan);
     result.ratio = static_cast<double>(count * size_of(array_.type)) / bytes;
     const double mean = sums.count == 0 ? 0 : sums.squares / static_cast<double>(sums.count);
-    result.psnr_db = mean == 0 || !(range_ > 0) ? std::numeric_limits<double>::infinity()
-                                                : 10 * std::log10(range_ * range_ / mean);
+    result.psnr_db = mean == 0 ? std::numeric_limits<double>::infinity() : -10 * std::log10(mean);
     return result;
   }
 
@@ -205,15 +205,23 @@ Result<Estimate> search(const Estimator& estimator, const Options& options, Type
   struct Side {
     double bound, off;  // log2
   };
-  const double range = std::log2(estimator.range());
-  const double highest = options.max_abs ? std::min(range, std::log2(*options.max_abs)) : range;
-  const double lowest = std::min(range - (type == Type::f32 ? 36 : 65), highest);
+  if (options.bound.kind == BoundKind::ratio && options.bound.value < kMostLossless) {
+    const auto lossless = estimator.at(Bound::lossless());
+    if (!lossless || lossless->ratio >= options.bound.value) return lossless;
+  }
+  double largest = std::min(estimator.range(), plan::largest_bound(type));
+  if (options.max_abs) largest = std::min(largest, *options.max_abs);
+  const double least = plan::least_bound(type);
+  if (largest < least) return estimator.at(Bound::lossless());
+  const double range = std::log2(estimator.range()), highest = std::log2(largest);
+  const double lowest =
+      std::clamp(range - (type == Type::f32 ? 36 : 65), std::log2(least), highest);
   double at = std::clamp(range + kFirst, lowest, highest);
   std::optional<Side> fine, coarse;  // too much so
   std::optional<Estimate> best;
   double best_off = 0;
   for (int tries = 0; tries < kMostTries; ++tries) {
-    const auto here = estimator.at(Bound::abs(std::exp2(at)));
+    const auto here = estimator.at(Bound::abs(std::clamp(std::exp2(at), least, largest)));
     if (!here) return here;
     const double off = missing(*here, options, type);
     if (!best || std::fabs(off) < best_off) {
@@ -229,10 +237,6 @@ Result<Estimate> search(const Estimator& estimator, const Options& options, Type
     next = std::clamp(next, lowest, highest);
     if (std::fabs(off) < kNear || next == at) break;
     at = next;
-  }
-  if (options.bound.kind == BoundKind::ratio && options.bound.value < kMostLossless) {
-    const auto lossless = estimator.at(Bound::lossless());
-    if (!lossless || lossless->ratio >= options.bound.value) return lossless;
   }
   return *best;
 }
@@ -250,14 +254,13 @@ Result<Estimate> estimate(const ArrayView& array, const Options& options,
   Options tuned = options;
   if (bound.kind == BoundKind::psnr) tuned.tune = Tune::psnr;  // as compression does
   const Estimator estimator(array, tuned, *plan, workers);
-  if (bound.kind == BoundKind::pwrel) return estimator.at(bound);
+  if (bound.kind == BoundKind::pwrel || bound.kind == BoundKind::abs) return estimator.at(bound);
   const double range = estimator.range();
   if (bound.kind == BoundKind::lossless || !(range > 0) || !std::isfinite(range)) {
     return estimator.at(Bound::lossless());
   }
-  if (bound.kind == BoundKind::abs) return estimator.at(bound);
   if (bound.kind == BoundKind::rel) {
-    const double bound_abs = std::min(bound.value * range, std::numeric_limits<double>::max());
+    const double bound_abs = std::min(bound.value * range, plan::largest_bound(array.type));
     return estimator.at(bound_abs > 0 ? Bound::abs(bound_abs) : Bound::lossless());
   }
   return search(estimator, options, array.type);

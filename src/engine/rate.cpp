@@ -33,8 +33,6 @@ double rough_bits(double bits, bool automatic, Preset preset) {
   if (automatic) return bits + (preset == Preset::small ? 0.6 : 0.35);
   return std::max(bits - 0.6, 0.6 * bits);
 }
-// No bound above the width of the range is of use, nor one whose step is not a number. As log2.
-double largest_bound(double width) { return std::min(log2_of(width), 1020.0); }
 // So many compressions may be given up on the way.
 constexpr int kOften = 4;
 constexpr int kMaxAttempts = 8;
@@ -123,13 +121,19 @@ std::pair<RateSearch::Point, RateSearch::Point> RateSearch::segment(double Point
   return {samples_[i - 1], samples_[i]};
 }
 
+// No bound above the width of the range is of use.
+double RateSearch::highest_for(double width) const {
+  double bound = std::min(width, plan::largest_bound(array_.type));
+  if (options_.max_abs) bound = std::min(bound, *options_.max_abs);
+  return log2_of(bound);
+}
+
 double RateSearch::within_reach(double log_bound) {
   if (log_bound > highest_ && !knows_highest_) {
     const auto range = plan::value_range(array_, fill_, workers_);
     knows_highest_ = true;
     const double width = range.high - range.low;
-    highest_ = std::isfinite(width) ? std::max(highest_, largest_bound(width)) : highest_;
-    if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
+    if (std::isfinite(width)) highest_ = std::max(highest_, highest_for(width));
   }
   return std::clamp(log_bound, lowest_, highest_);
 }
@@ -187,6 +191,11 @@ double RateSearch::bits_wanted() const {
   return log2_of(8 * target_bytes_ / static_cast<double>(array_.shape.count()));
 }
 
+// A small stream may be over before its chunks begin.
+double RateSearch::bytes_for_chunks(double other_bytes) const {
+  return std::max(target_bytes_ - other_bytes, 1.0);
+}
+
 Result<RateSearch::Try> RateSearch::first() {
   const auto checked = plan::check_options(array_.type, array_.shape, options_);
   if (!checked) return checked.error();
@@ -207,10 +216,11 @@ Result<RateSearch::Try> RateSearch::first() {
   const auto range = knows_highest_ ? plan::value_range(array_, fill_, workers_)
                                     : plan::ValueRange{whole.low(), whole.high()};
   if (!(range.high > range.low) || !std::isfinite(range.high - range.low)) return Try{};
-  highest_ = largest_bound(range.high - range.low);
-  lowest_ = highest_ - (array_.type == Type::f32 ? 26 : 55);
-  if (options_.max_abs) highest_ = std::min(highest_, log2_of(*options_.max_abs));
-  lowest_ = std::min(lowest_, highest_);
+  highest_ = highest_for(range.high - range.low);
+  const double floor = log2_of(plan::least_bound(array_.type));
+  if (highest_ < floor) return Try{};
+  const double below = array_.type == Type::f32 ? 26 : 55;
+  lowest_ = std::clamp(log2_of(range.high - range.low) - below, floor, highest_);
   // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
   constexpr double kBoxes = 1.1;
   if (options_.bound.value < kMostLossless &&
@@ -268,7 +278,7 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
   constexpr int kSometimes = 2, kLongSearch = 3;
   constexpr unsigned kFinest = 40;
   Pass::Goal goal{};
-  goal.bytes = target_bytes_ - other_bytes;
+  goal.bytes = bytes_for_chunks(other_bytes);
   if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
   goal.step = log2_of(attempt.bound_abs);
   goal.finer = attempt.finer;
@@ -358,7 +368,7 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
     if (automatic_) each.bytes *= kOfRehearsal;
     bytes += each.bytes;
   }
-  const double size = log2_of(bytes / (target_bytes_ - other_bytes));
+  const double size = log2_of(bytes / bytes_for_chunks(other_bytes));
   auto result =
       better({log2_of(attempt.bound_abs), size, false}, attempt, std::move(sizes), choices);
   // Few chunks cannot be led far to the size, so that the bound is to be found first.
@@ -383,9 +393,16 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
     if (deeper_) return Try{};
     constexpr double kDeeper = 10;
     deeper_ = true;
-    lowest_ -= kDeeper;
+    lowest_ = std::max(lowest_ - kDeeper, log2_of(plan::least_bound(array_.type)));
   }
-  if (log2_of(attempt.bound_abs) >= highest_ && here.size > 0) return {};
+  if (log2_of(attempt.bound_abs) >= highest_ && here.size > 0) {
+    // The ways that were good elsewhere may not be the best here.
+    if (sizes_.empty() || fresh_at_highest_) return {};
+    fresh_at_highest_ = true;
+    choices->clear();
+    sizes_.clear();
+    return Try{attempt.bound_abs};
+  }
   if (sizes_.empty()) chosen_at_ = here.bound;
   sizes_ = std::move(sizes);
   points_.push_back(here);

@@ -70,8 +70,10 @@ class RateSearch {
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
   double sampled_bound(double log_bits) const;
+  double highest_for(double width) const;
   double within_reach(double log_bound);
   double bits_wanted() const;
+  double bytes_for_chunks(double other_bytes) const;
   double slope() const;
   std::optional<Try> better(const Point& here, const Try& attempt, std::vector<ChunkSize> sizes,
                             std::vector<pipelines::Choice>* choices);
@@ -89,6 +91,7 @@ class RateSearch {
   double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense
   bool knows_highest_ = false;       // or only that it is not lower
   bool deeper_ = false;              // the lowest one has been lowered
+  bool fresh_at_highest_ = false;    // chunks have been encoded there in ways chosen there
   bool automatic_ = false;           // the choice of pipelines
   bool rehearses_ = false;           // before compressing
 

@@ -28,7 +28,16 @@ Status Reader::open(std::span<const std::uint8_t> bytes) {
     if (status) header_ = stream_.header;
     return status;
   }
-  if (const Status status = open_part(series_.parts[0]); !status) return status;
+  // The first that can be read speaks for all.
+  std::optional<Error> error;
+  bool any = false;
+  for (const container::Part& part : series_.parts) {
+    const Status status = open_part(part, false);
+    any = status.ok();
+    if (any) break;
+    if (!error) error = status.error();
+  }
+  if (!any) return *error;
   header_ = stream_.header;
   header_.shape.extents[0] = 0;
   for (const container::Part& part : series_.parts) header_.shape.extents[0] += part.extent;
@@ -36,34 +45,43 @@ Status Reader::open(std::span<const std::uint8_t> bytes) {
 }
 
 Error Reader::cut_off() const {
-  return {ErrorCode::truncated, "the series is cut off behind its " +
-                                    std::to_string(header_.shape.extents[0]) +
-                                    " whole steps along the slowest axis"};
+  std::uint64_t steps = header_.shape.extents[0];
+  if (series_.cut) steps -= series_.parts.back().extent;
+  return {ErrorCode::truncated, "the series is cut off behind its first " + std::to_string(steps) +
+                                    " along the slowest axis, or something else follows"};
 }
 
-Status Reader::open_part(const container::Part& part) {
+Status Reader::open_part(const container::Part& part, bool fits) {
   const std::size_t number = static_cast<std::size_t>(&part - series_.parts.data());
   const auto named = [&](ErrorCode code, const std::string& message) {
     return Error{code, "part " + std::to_string(number) + " of " +
                            std::to_string(series_.parts.size()) + ": " + message};
   };
   if (const Status status = stream_.open(bytes_.subspan(part.offset, part.size)); !status) {
-    return named(status.error().code, status.error().message);
+    // What the directory leads to is a part.
+    const ErrorCode code = status.error().code;
+    return named(code == ErrorCode::not_firn ? ErrorCode::corrupt : code, status.error().message);
   }
   if (stream_.header.shape.extents[0] != part.extent ||
-      (number != 0 && !container::same_series(stream_.header, header_))) {
+      (fits && !container::same_series(stream_.header, header_))) {
     return named(ErrorCode::corrupt, "its header contradicts the series");
   }
   return std::monostate{};
 }
 
 Status Reader::for_each_part(
-    const std::function<Status(const OpenStream&, std::uint64_t, std::uint64_t)>& visit) {
+    const std::function<Status(const OpenStream&, std::uint64_t, std::uint64_t)>& visit,
+    bool* damaged) {
   if (series_.parts.empty()) return visit(stream_, 0, 0);
   std::uint64_t begin = 0;
   for (const container::Part& part : series_.parts) {
-    if (const Status status = open_part(part); !status) return status;
-    if (const Status status = visit(stream_, part.offset, begin); !status) return status;
+    const Status opened = open_part(part);
+    if (!opened && damaged == nullptr) return opened;
+    if (!opened) {
+      *damaged = true;
+    } else if (const Status status = visit(stream_, part.offset, begin); !status) {
+      return status;
+    }
     begin += part.extent;
   }
   return std::monostate{};
@@ -110,19 +128,24 @@ Status Reader::decompress(const Region& region, const MutableArrayView& out,
       };
     }
     const std::size_t damaged = damages == nullptr ? 0 : damages->size();
+    const std::string where = "in the part from " + std::to_string(part_begin) + " on: ";
     if (const Status status =
             engine::decompress(stream_, wanted, place, part_execution, workers, damages);
         !status) {
-      return status;
+      const Error& error = status.error();
+      if (error.code == ErrorCode::cancelled) return status;
+      return Error{error.code, where + error.message};
     }
     for (std::size_t i = damaged; damages != nullptr && i < damages->size(); ++i) {
-      (*damages)[i].chunk += chunks;
-      (*damages)[i].region.origin[0] += part_begin;
+      Damage& damage = (*damages)[i];
+      damage.chunk += chunks;
+      damage.region.origin[0] += part_begin;
+      damage.error.message = where + damage.error.message;
     }
     chunks += stream_.grid.count();
     done += wanted.shape.count() * value_bytes;
   }
-  if (damages != nullptr && series_.ragged) {
+  if (damages != nullptr && series_.ragged && !series_.cut) {
     Region lost = region;
     lost.origin[0] = header_.shape.extents[0];
     lost.shape.extents[0] = 0;

@@ -25,9 +25,11 @@ class Reader {
   std::uint64_t end() const { return series_.parts.empty() ? bytes_.size() : series_.end; }
 
   // visit(stream, offset in the bytes, first index along the slowest axis) for each part; stops
-  // when it fails.
+  // when it fails, and at a part whose header is damaged. With `damaged`, such parts are passed
+  // over, and make that true.
   Status for_each_part(
-      const std::function<Status(const OpenStream&, std::uint64_t, std::uint64_t)>& visit);
+      const std::function<Status(const OpenStream&, std::uint64_t, std::uint64_t)>& visit,
+      bool* damaged = nullptr);
 
   // As engine::decompress, over the parts that touch the region. Where the series is cut off nobody
   // knows how much followed: a damage without values at the end says so.
@@ -35,7 +37,8 @@ class Reader {
                     pipelines::Workers& workers, std::vector<Damage>* damages);
 
  private:
-  Status open_part(const container::Part& part);
+  // Checks that it `fits` the series, whose header is known then.
+  Status open_part(const container::Part& part, bool fits = true);
 
   std::span<const std::uint8_t> bytes_;
   container::Header header_;

@@ -276,12 +276,15 @@ double quantization_error(const ArrayView& array, const pipelines::Parameters& p
 }
 
 template <class T>
+constexpr double kLargestBound = static_cast<double>(std::numeric_limits<T>::max()) / 8;
+template <class T>
+constexpr double kLeastBound = static_cast<double>(std::numeric_limits<T>::min()) * 8;
+
+template <class T>
 void set_bound(double bound_abs, double magnitude, Plan* plan) {
   plan->magnitude = magnitude;
-  T bound =
-      round_down<T>(std::min(bound_abs, static_cast<double>(std::numeric_limits<T>::max()) / 8));
-  // A step or its inverse that is not a normal number cannot quantise: keep every bit instead.
-  if (!(bound >= std::numeric_limits<T>::min() * 8)) bound = 0;
+  T bound = round_down<T>(std::min(bound_abs, kLargestBound<T>));
+  if (!(static_cast<double>(bound) >= kLeastBound<T>)) bound = 0;  // keep every bit instead
   plan->header.bound_abs = plan->parameters.bound_abs = static_cast<double>(bound);
   plan->header.margin = plan->parameters.margin =
       bound == 0 ? 0 : choose_margin<T>(magnitude, static_cast<double>(bound));
@@ -334,6 +337,13 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
 }
 
 }  // namespace
+
+double largest_bound(Type type) {
+  return type == Type::f32 ? kLargestBound<float> : kLargestBound<double>;
+}
+double least_bound(Type type) {
+  return type == Type::f32 ? kLeastBound<float> : kLeastBound<double>;
+}
 
 double error_of_psnr(double width, double psnr_db) { return width * power_of_ten(-psnr_db / 20); }
 

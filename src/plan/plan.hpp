@@ -24,6 +24,11 @@ Result<Plan> make_plan(const ArrayView& array, const Options& options, pipelines
 Status make_plan(const ArrayView& array, const Options& options, pipelines::Workers& workers,
                  Plan* plan);
 
+// Absolute bounds between which a step and its inverse are normal numbers of the type. Above, a
+// plan has the largest; below, it is lossless.
+double largest_bound(Type type);
+double least_bound(Type type);
+
 // The bound and its margin in a plan that has an absolute bound already.
 void change_bound(double bound_abs, Plan* plan);
 

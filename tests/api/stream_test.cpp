@@ -189,10 +189,15 @@ TEST(Series, CutAnywhereStillGivesItsWholeParts) {
     const Bytes cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     const auto info = inspect(cut);
     ASSERT_TRUE(info.ok()) << info.error().message;
+    // Those of a part that is cut count once its header is there.
     const std::uint64_t steps = info->shape.extents[0];
-    ASSERT_TRUE(steps == 3 || steps == 6 || steps == 9);
+    const std::uint64_t whole_steps =
+        3 * static_cast<std::uint64_t>(std::count_if(
+                chunks->begin(), chunks->end(),
+                [&](const ChunkInfo& chunk) { return chunk.offset + chunk.size_bytes <= size; }));
+    ASSERT_TRUE(steps == whole_steps || steps == whole_steps + 3);
     Region region;
-    region.shape = {steps, 8, 10};
+    region.shape = {whole_steps, 8, 10};
     std::vector<float> decoded(region.shape.count());
     ASSERT_TRUE(decompress_region(cut, region, test::view_of(decoded, region.shape)).ok());
     for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_NEAR(decoded[i], values[i], 1e-2);
@@ -202,7 +207,114 @@ TEST(Series, CutAnywhereStillGivesItsWholeParts) {
     const auto damages = Decompressor().salvage(cut, test::view_of(all, info->shape));
     ASSERT_TRUE(damages.ok()) << damages.error().message;
     EXPECT_EQ(damages->empty(), info->complete);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      ASSERT_EQ(std::isnan(all[i]), i >= decoded.size());
+    }
   }
+}
+
+TEST(Series, CutWithinAPartKeepsThatPartsChunks) {
+  const Shape shape{8, 8, 10};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  Options options = abs_options();
+  options.chunk = {1, 8, 10};
+  const Bytes whole = write_series(values, shape, options, 4, 1);
+  const auto chunks = inspect_chunks(whole);
+  ASSERT_EQ(chunks->size(), 8u);
+  // Within the third chunk of the second part.
+  const Bytes cut(whole.begin(),
+                  whole.begin() + static_cast<std::ptrdiff_t>(chunks->at(6).offset + 5));
+  EXPECT_EQ(inspect(cut)->shape, shape);
+  EXPECT_FALSE(inspect(cut)->complete);
+  EXPECT_EQ(inspect_chunks(cut)->size(), 6u);
+  std::vector<float> decoded(shape.count());
+  const auto status = decompress(cut, test::view_of(decoded, shape));
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message.find("its first 4 "), std::string::npos);
+  const auto damages = Decompressor().salvage(cut, test::view_of(decoded, shape));
+  ASSERT_TRUE(damages.ok());
+  ASSERT_EQ(damages->size(), 2u);
+  EXPECT_EQ(damages->front().region.origin[0], 6u);
+  for (std::size_t i = 0; i < decoded.size(); ++i) {
+    if (i < 6 * 80) {
+      ASSERT_NEAR(decoded[i], values[i], 1e-2);
+    } else {
+      ASSERT_TRUE(std::isnan(decoded[i]));
+    }
+  }
+}
+
+TEST(Series, ADamagedHeaderCostsItsPart) {
+  const Shape shape{9, 8, 10};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  const Bytes whole = write_series(values, shape, abs_options(), 3, 1);
+  // A header of 21 bytes or so comes before the chunk of each part.
+  for (const std::size_t part : {0u, 1u, 2u}) {
+    Bytes bytes = whole;
+    bytes[part == 0 ? 0
+                    : inspect_chunks(whole)->at(part - 1).offset +
+                          inspect_chunks(whole)->at(part - 1).size_bytes] ^= 0x55;
+    const auto info = inspect(bytes);
+    ASSERT_TRUE(info.ok()) << info.error().message;
+    EXPECT_EQ(info->shape, shape);
+    EXPECT_FALSE(info->complete);
+    std::vector<float> decoded(shape.count());
+    EXPECT_EQ(decompress(bytes, test::view_of(decoded, shape)).error().code, ErrorCode::corrupt);
+    const auto damages = Decompressor().salvage(bytes, test::view_of(decoded, shape));
+    ASSERT_TRUE(damages.ok());
+    ASSERT_EQ(damages->size(), 1u);
+    for (std::size_t i = 0; i < decoded.size(); ++i) {
+      ASSERT_EQ(std::isnan(decoded[i]), i / 240 == part);
+    }
+  }
+}
+
+TEST(Series, SomethingElseBehindItIsNoPart) {
+  const Shape shape{6, 8, 10};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  Bytes bytes = write_series(values, shape, abs_options(), 3, 1);
+  bytes.insert(bytes.end(), 100, 7);
+  std::vector<float> decoded(shape.count());
+  EXPECT_EQ(decompress(bytes, test::view_of(decoded, shape)).error().code, ErrorCode::truncated);
+  StreamReader reader;
+  ASSERT_TRUE(reader.feed(bytes).ok());
+  EXPECT_EQ(*reader.read(test::view_of(decoded, shape)), 6u);
+  const auto more = reader.read(test::view_of(decoded, shape));
+  ASSERT_FALSE(more.ok());
+  EXPECT_EQ(more.error().code, ErrorCode::truncated);
+}
+
+TEST(Series, OfTheLargestNumbersKeepsARatio) {
+  Options options;
+  options.bound = Bound::ratio(3000);
+  const Shape shape{40, 20, 30};
+  std::vector<double> values(shape.count());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = i % 7 == 0 ? std::numeric_limits<double>::max() : 0;
+  }
+  const Bytes bytes = write_series(values, shape, options, 5, 1);
+  const auto info = inspect(bytes);
+  ASSERT_TRUE(info.ok());
+  const auto decoded = test::decompressed<double>(bytes, shape);
+  EXPECT_FALSE(test::broken_promise(values, decoded, *info, {}));
+}
+
+TEST(Series, DoesNotSpendLaterWhatQuietPartsSave) {
+  Options options;
+  options.preset = Preset::fast;
+  options.bound = Bound::ratio(6);
+  const Shape quiet{40, 64, 64}, rough{80, 64, 64};
+  std::vector<float> values(quiet.count());
+  const auto noise = make_field<float>(rough, Kind::noisy);
+  values.insert(values.end(), noise.begin(), noise.end());
+  const Bytes bytes = write_series(values, Shape{120, 64, 64}, options, 10, 1);
+  const auto chunks = inspect_chunks(bytes);
+  std::vector<double> part_bytes(12);
+  for (const ChunkInfo& chunk : *chunks) {
+    part_bytes[chunk.origin[0] / 10] += static_cast<double>(chunk.size_bytes);
+  }
+  const double fair = 10 * 64 * 64 * 4 / 6.0;
+  for (std::size_t part = 4; part < 12; ++part) EXPECT_LT(part_bytes[part], 1.15 * fair) << part;
 }
 
 TEST(Series, DamageStaysInItsPart) {

@@ -427,7 +427,7 @@ class RatesAndSeries(CliTest):
         name, _ = self.write_field((64, 70, 80))
         run = self.firn("compress", "--ratio", "1000", "--max-abs", "1e-6", name, "u.firn")
         self.assertEqual(run.code, 0)
-        self.assertIn("could not be met within --max-abs", run.stderr)
+        self.assertIn("was not met within --max-abs", run.stderr)
         self.assertLessEqual(self.succeeds("info", "--json", "u.firn").json["bound_abs"], 1e-6)
         self.fails(runner.USAGE, "compress", "--abs", "1", "--max-abs", "1", name, "v.firn",
                    says="--ratio or --bits")
@@ -486,7 +486,7 @@ class RatesAndSeries(CliTest):
         self.succeeds("compress", "--ratio", "4", name, "u.firn")
         run = self.firn("append", "--max-abs", "1e-7", "u.firn", name)
         self.assertEqual(run.code, 0)
-        self.assertIn("could not be met within --max-abs", run.stderr)
+        self.assertIn("was not met within --max-abs", run.stderr)
 
     def test_append_of_what_does_not_fit_changes_nothing(self):
         name, _ = self.write_field((6, 20, 30), name="u_6x20x30.f32")

@@ -6,12 +6,19 @@ import random
 import resource
 import signal
 import subprocess
+import time
 
 import firn_runner as runner
 from firn_runner import CliTest, npy_bytes, smooth_field
 
 STEP = 20 * 30  # values
 ENDLESS = ("compress", "--type", "f32", "--dims", "Nx20x30", "--abs", "1e-3")
+
+
+def default_signals():
+    """A shell lets its background jobs ignore SIGINT, and tests may be one."""
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Steps(CliTest):
@@ -22,6 +29,7 @@ class Steps(CliTest):
                                 stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE,
                                 cwd=self.folder,
+                                preexec_fn=default_signals,
                                 **options)
 
     def dims(self, name):
@@ -121,18 +129,27 @@ class Steps(CliTest):
                       "before are in u.firn", outcome.stderr)
         self.assertEqual(self.dims("u.firn"), [3, 20, 30])
         self.fails(runner.SIZE_MISMATCH, *ENDLESS, "-", "a", stdin=bytes(5),
-                   says="ended within a step")
+                   says=("5 bytes", "no whole number of steps"))
         self.fails(runner.SIZE_MISMATCH, *ENDLESS, "-", "a", says="has no values")
+        self.write("empty.f32", b"")
+        self.fails(runner.SIZE_MISMATCH, *ENDLESS, "empty.f32", "a", says="has no values")
+
+    def wait_for_parts(self, packer):
+        """Until something of the output has been written."""
+        deadline = time.monotonic() + 60
+        while not any(name.endswith(".part") and os.path.getsize(self.path(name)) > 0
+                      for name in os.listdir(self.folder)):
+            self.assertIsNone(packer.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
 
     def test_signals_end_the_input_and_keep_what_came(self):
         values = smooth_field((4, 20, 30))
-        for number in signal.SIGINT, signal.SIGTERM:
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
             with self.start(*ENDLESS, "--flush", "1", "--force", "-", "u.firn") as packer:
                 packer.stdin.write(values.tobytes()[:-5])
                 packer.stdin.flush()
-                while not any(name.endswith(".part") and os.path.getsize(self.path(name)) > 0
-                              for name in os.listdir(self.folder)):
-                    self.assertIsNone(packer.poll())
+                self.wait_for_parts(packer)
                 packer.send_signal(number)
                 self.assertEqual(packer.wait(60), runner.INCOMPLETE)
                 said = packer.stderr.read()
@@ -140,6 +157,80 @@ class Steps(CliTest):
             steps = self.dims("u.firn")[0]
             self.assertIn(steps, (1, 2, 3))
             self.assertIn(f"the {steps} whole steps before are in u.firn".encode(), said)
+
+    def test_signals_end_an_input_that_never_ends(self):
+        with open("/dev/zero", "rb") as zeros:
+            packer = subprocess.Popen([runner.PROGRAM, *ENDLESS, "--flush", "1", "-", "u.firn"],
+                                      stdin=zeros,
+                                      stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE,
+                                      cwd=self.folder,
+                                      preexec_fn=default_signals)
+        with packer:
+            self.wait_for_parts(packer)
+            packer.send_signal(signal.SIGINT)
+            self.assertEqual(packer.wait(60), runner.INCOMPLETE)
+        self.assertGreater(self.dims("u.firn")[0], 0)
+
+    def test_signals_before_the_first_step(self):
+        os.mkfifo(self.path("pipe"))  # that nobody writes to
+        for source in "-", "pipe":
+            with self.start(*ENDLESS, source, "u.firn") as packer:
+                self.wait_until_asleep(packer)
+                packer.send_signal(signal.SIGTERM)
+                self.assertEqual(packer.wait(60), runner.INCOMPLETE)
+                self.assertIn(b"interrupted before a whole step", packer.stderr.read())
+            self.assertEqual(os.listdir(self.folder), ["pipe"])
+
+    def test_a_second_signal_ends_what_the_first_does_not(self):
+        # Its output is not read, so that it cannot go on.
+        packer = self.start("compress", "--type", "f32", "--dims", "Nx20x30", "--lossless",
+                            "--flush", "1", "-", "-")
+        with packer:
+            os.set_blocking(packer.stdin.fileno(), False)
+            chance = random.Random(3).randbytes(STEP * 4)
+            deadline = time.monotonic() + 60
+            full = 0
+            while full < 50 and time.monotonic() < deadline:
+                try:
+                    os.write(packer.stdin.fileno(), chance)
+                    full = 0
+                except BlockingIOError:
+                    full += 1
+                    time.sleep(0.01)
+            packer.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
+            packer.send_signal(signal.SIGTERM)
+            self.assertEqual(packer.wait(60), -signal.SIGTERM)
+
+    def wait_until_asleep(self, process):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
+                if stat.read().rpartition(")")[2].split()[0] == "S":
+                    break
+            time.sleep(0.01)
+        time.sleep(0.2)
+
+    def test_an_output_that_comes_into_being_meanwhile(self):
+        values = smooth_field((4, 20, 30))
+        with self.start(*ENDLESS, "--flush", "1", "-", "u.firn") as packer:
+            packer.stdin.write(values.tobytes())
+            packer.stdin.flush()
+            self.wait_for_parts(packer)
+            self.write("u.firn", b"mine")
+            packer.stdin.close()
+            self.assertEqual(packer.wait(60), runner.OUTPUT_EXISTS)
+            self.assertIn(b"the 4 steps are in ", packer.stderr.read())
+        self.assertEqual(self.read("u.firn"), b"mine")
+        self.assertEqual(self.dims("u.firn.1"), [4, 20, 30])
+
+    def test_npy_files_describe_themselves(self):
+        values = smooth_field((6, 20, 30))
+        file = npy_bytes(values, (6, 20, 30))
+        self.fails(runner.USAGE, *ENDLESS, "-", "a", stdin=file, says="leave out --type and --dims")
+        self.succeeds("compress", "--abs", "1e-3", "-", "u.firn", stdin=file)
+        self.assertEqual(self.dims("u.firn"), [6, 20, 30])
 
     def test_a_full_disk_keeps_what_was_written(self):
         chance = random.Random(5)
@@ -152,7 +243,7 @@ class Steps(CliTest):
                             "--flush", "5", "-", "u.firn", stdin=noise.tobytes(), preexec_fn=limit)
         self.assertEqual(outcome.code, runner.CANNOT_WRITE)
         steps = self.dims("u.firn")[0]
-        self.assertIn(f"the {steps} steps before are in it", outcome.stderr)
+        self.assertIn(f"the {steps} steps before are in u.firn", outcome.stderr)
         self.assertIn(steps, range(5, 40, 5))
         self.write("u.f32", noise[:steps * STEP].tobytes())
         self.succeeds("verify", "u.f32", "u.firn")
@@ -160,9 +251,12 @@ class Steps(CliTest):
     def test_a_stream_that_ends_too_early(self):
         self.compressed("--abs", "1e-3", "--chunk", "2x20x30")
         whole = self.read("u.firn")
-        for size in 0, 1, 20, len(whole) // 2, len(whole) - 1:
-            self.fails(runner.TRUNCATED, "decompress", "-", "a", stdin=whole[:size],
-                       says="standard input")
+        for size in 0, 1, 20, len(whole) // 2:
+            self.write("cut.firn", whole[:size])
+            code = self.firn("decompress", "cut.firn", "a").code
+            self.assertIn(code, (runner.TRUNCATED, runner.NOT_FIRN) if size < 20 else
+                          (runner.TRUNCATED,))
+            self.fails(code, "decompress", "-", "a", stdin=whole[:size], says="standard input")
         self.fails(runner.NOT_FIRN, "decompress", "-", "a", stdin=bytes(1000))
         broken = bytearray(whole)
         broken[len(whole) // 2] ^= 1
@@ -172,11 +266,21 @@ class Steps(CliTest):
         values = smooth_field((9, 20, 30))
         whole = self.succeeds(*ENDLESS, "--flush", "3", "-", "-", stdin=values.tobytes()).stdout
         self.write("cut.firn", whole[:len(whole) // 2])
-        self.fails(runner.TRUNCATED, "decompress", "cut.firn", "a", says="cut off behind its 3 ")
+        self.fails(runner.TRUNCATED, "decompress", "cut.firn", "a", says="cut off behind its first 3 ")
         outcome = self.firn("decompress", "--salvage", "cut.firn", "u.f32")
         self.assertEqual(outcome.code, runner.INCOMPLETE)
-        self.assertIn("all 1800 values that are there are good and in u.f32", outcome.stderr)
-        self.assert_within(runner.read_array(self.path("u.f32")), values[:3 * STEP], 1e-3)
+        self.assertIn("1 of 2 chunks (1800 of 3600 values) are missing", outcome.stderr)
+        decoded = runner.read_array(self.path("u.f32"))
+        self.assert_within(decoded[:3 * STEP], values[:3 * STEP], 1e-3)
+        self.assertTrue(all(value != value for value in decoded[3 * STEP:]))
         info = self.firn("info", "cut.firn")
         self.assertEqual(info.code, runner.TRUNCATED)
-        self.assertIn("the series is cut off", info.stderr)
+        self.assertIn("cut off or damaged", info.stderr)
+        self.write("more.firn", whole + bytes(100))
+        outcome = self.firn("decompress", "--salvage", "--force", "more.firn", "u.f32")
+        self.assertEqual(outcome.code, runner.INCOMPLETE)
+        self.assertIn("all 5400 values that are there are good and in u.f32", outcome.stderr)
+        self.fails(runner.TRUNCATED, "decompress", "more.firn", "a", says="something else follows")
+        self.fails(runner.TRUNCATED, "decompress", "-", "a", stdin=whole + bytes(100),
+                   says="something else follows")
+        self.fails(runner.TRUNCATED, "decompress", "--preview", "2", "cut.firn", "a")
