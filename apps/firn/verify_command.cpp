@@ -60,8 +60,9 @@ struct VerifyCommand {
     report(original, info, comparison);
     if (comparison.violations > 0) {
       fail(ExitCode::bound_exceeded,
-           "{}: {} of {} values are out of bound {} (first at {} of {}, max error {})", stream_name,
-           comparison.violations, comparison.count, describe_bound(info),
+           "{}: {} of {} values are out of bound {}{} (first at {} of {}, max error {})",
+           stream_name, comparison.violations, comparison.count, describe_bound(info),
+           info.part_count > 1 ? ", the largest of its parts, or out of their own part's" : "",
            index_text(comparison.first_violation, info.shape), original.name,
            format_number(error_of(info, comparison)));
     }

@@ -191,8 +191,8 @@ class Estimator {
 double missing(const Estimate& estimate, const Options& options, Type type) {
   const double wanted = options.bound.value;
   if (options.bound.kind == BoundKind::psnr) {
-    constexpr double kFar = 24, kDoubling = 6.02;  // dB
-    return std::min(estimate.psnr_db - wanted, kFar) / kDoubling;
+    constexpr double kExact = 24, kDoubling = 6.02;  // dB
+    return (std::isfinite(estimate.psnr_db) ? estimate.psnr_db - wanted : kExact) / kDoubling;
   }
   const double value_bits = 8 * static_cast<double>(size_of(type));
   return evenly(std::log2(value_bits / estimate.ratio)) - evenly(std::log2(value_bits / wanted));
@@ -201,7 +201,7 @@ double missing(const Estimate& estimate, const Options& options, Type type) {
 // The bound that is wanted of a ratio or a PSNR.
 Result<Estimate> search(const Estimator& estimator, const Options& options, Type type) {
   constexpr int kMostTries = 6;
-  constexpr double kNear = 0.02, kFirst = -10, kFarthest = 6;
+  constexpr double kNear = 0.02, kFirst = -10;
   struct Side {
     double bound, off;  // log2
   };
@@ -224,12 +224,12 @@ Result<Estimate> search(const Estimator& estimator, const Options& options, Type
     const auto here = estimator.at(Bound::abs(std::clamp(std::exp2(at), least, largest)));
     if (!here) return here;
     const double off = missing(*here, options, type);
-    if (!best || std::fabs(off) < best_off) {
+    if (!best || std::fabs(off) <= best_off) {
       best = *here;
       best_off = std::fabs(off);
     }
     (off > 0 ? fine : coarse) = {at, off};
-    double next = at + std::clamp(off, -kFarthest, kFarthest);
+    double next = at + off;
     if (fine && coarse) {
       const double share = std::clamp(fine->off / (fine->off - coarse->off), 0.1, 0.9);
       next = fine->bound + share * (coarse->bound - fine->bound);

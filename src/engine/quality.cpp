@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "engine/rate.hpp"
@@ -21,7 +22,6 @@ class BoundSearch {
     // Larger bounds do not always leave larger errors.
     if (side.bound == 0 || good(error) == (bound > side.bound)) side = {bound, error};
   }
-  double best() const { return good_.bound; }
   bool good(double error) const { return error <= wanted_; }
 
   // The bound to try next; 0: the best one will do.
@@ -36,8 +36,8 @@ class BoundSearch {
   };
 
   double unlimited_next(int tries) const {
-    constexpr int kMostTries = 4;
-    constexpr double kAim = 0.995, kClose = 0.98, kFarthest = 4;
+    constexpr int kMostTries = 5;
+    constexpr double kAim = 0.995, kClose = 0.98, kFarthest = 64;
     if (tries >= kMostTries || good_.error > kClose * wanted_) return 0;
     const double aim = kAim * wanted_;
     if (good_.bound == 0) return bad_.bound * std::max(aim / bad_.error, 1 / kFarthest) * kAim;
@@ -95,16 +95,24 @@ Status compress_to_psnr(const ArrayView& array, const Options& options, const Ex
     error = root_mean_square(errors, plan->parameters.bound_abs);
     return status;
   };
-  double last = 0;
+  // The smallest that is good: a larger bound's is not always smaller.
+  double last = 0, best = 0;
+  std::size_t best_size = 0;
+  std::vector<pipelines::Choice> best_choices;
   int tries = 0;
   for (double bound = safe->parameters.bound_abs; bound != 0; bound = search.next(++tries)) {
     if (const Status status = attempt(bound); !status) return status;
     search.add(bound, error);
     last = bound;
+    if (!search.good(error) || (best != 0 && output.size() >= best_size)) continue;
+    best = bound;
+    best_size = output.size();
+    best_choices = choices;
   }
-  if (search.best() != last && search.best() != 0) {
-    // Chunks may be encoded in other ways than the first time.
-    if (const Status status = attempt(search.best()); !status) return status;
+  if (best != last && best != 0) {
+    choices = std::move(best_choices);
+    chosen_at = best;
+    if (const Status status = attempt(best); !status) return status;
   }
   if (search.good(error)) return std::monostate{};
   output.rewind();

@@ -12,7 +12,7 @@
 
 namespace firn::engine {
 
-// Compresses under options.bound, a PSNR, with an automatic choice of pipelines: two to four times,
+// Compresses under options.bound, a PSNR, with an automatic choice of pipelines: two to six times,
 // decoding every chunk to see.
 Status compress_to_psnr(const ArrayView& array, const Options& options, const Execution& execution,
                         pipelines::Workers& workers, CompressScratch& scratch, Output& output);

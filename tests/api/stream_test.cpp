@@ -731,6 +731,35 @@ TEST(Estimate, FindsTheBoundOfARatioOrAPsnr) {
   }
 }
 
+TEST(Estimate, WorksAtBothEndsOfTheNumbers) {
+  const Shape shape{40, 20, 30};
+  const auto unit = make_field<double>(shape, Kind::noisy);
+  for (const Bound bound : {Bound::ratio(12), Bound::psnr(30), Bound::rel(1e-3)}) {
+    Options options;
+    options.bound = bound;
+    const auto expected = estimate(test::const_view_of(unit, shape), options, test::threads(1));
+    ASSERT_TRUE(expected.ok());
+    for (const double scale : {1e-300, 1e300}) {
+      auto values = unit;
+      for (auto& value : values) value *= scale;
+      const auto found = estimate(test::const_view_of(values, shape), options, test::threads(1));
+      ASSERT_TRUE(found.ok()) << found.error().message;
+      EXPECT_NEAR(found->ratio / expected->ratio, 1, 0.05);
+      EXPECT_NEAR(found->psnr_db, expected->psnr_db, 0.5);
+      EXPECT_NEAR(found->bound_abs / scale / expected->bound_abs, 1, 0.1);
+    }
+  }
+  // A range without a number for its width.
+  std::vector<double> values(1000, -std::numeric_limits<double>::max());
+  values[7] = std::numeric_limits<double>::max();
+  for (const Bound bound : {Bound::ratio(12), Bound::psnr(30), Bound::rel(1e-3), Bound::abs(1e300),
+                            Bound::ratio(1e6)}) {
+    Options options;
+    options.bound = bound;
+    EXPECT_TRUE(estimate(test::const_view_of(values, Shape{1000}), options).ok());
+  }
+}
+
 TEST(Estimate, OfARatioStaysWithinItsLimits) {
   const Shape shape{40, 50, 60};
   const auto values = make_field<float>(shape, Kind::noisy);

@@ -269,6 +269,32 @@ TEST(Ratio, OfAnyKindOfFieldEndsWithAStream) {
   }
 }
 
+TEST(Ratio, IsHeldAtBothEndsOfTheNumbers) {
+  const Shape shape{40, 20, 30};
+  for (const double scale : {1e-302, 1e-300, 1e300}) {
+    auto values = test::make_field<double>(shape, test::Kind::noisy);
+    for (auto& value : values) value *= scale;
+    for (const Preset preset : {Preset::fast, Preset::balanced}) {
+      for (const double ratio : {12.0, 30.0}) {
+        SCOPED_TRACE(testing::Message() << scale << ", " << name_of(preset) << ", " << ratio);
+        Options options;
+        options.preset = preset;
+        options.bound = Bound::ratio(ratio);
+        const Info info = test::expect_promises(values, shape, options);
+        EXPECT_NEAR(static_cast<double>(info.original_bytes) /
+                        static_cast<double>(info.compressed_bytes) / ratio,
+                    1, 0.05);
+      }
+    }
+  }
+  // Bounds of such values would not be normal numbers.
+  auto values = test::make_field<double>(shape, test::Kind::noisy);
+  for (auto& value : values) value *= 1e-315;
+  Options options;
+  options.bound = Bound::ratio(12);
+  EXPECT_EQ(test::expect_promises(values, shape, options).bound_abs, 0);
+}
+
 TEST(Ratio, OfTheLargestNumbersEndsWithAStream) {
   const Shape shape{7, 8, 9};
   for (const double top : {1e308, 0x1p1023, std::numeric_limits<double>::max()}) {
@@ -328,8 +354,8 @@ TEST(Ratio, OneCompressionAlwaysComesToItsEnd) {
 class Rehearsals : public testing::Test {
  protected:
   // One chunk.
-  void compress_at(const std::vector<float>& values, const Shape& shape, Preset preset,
-                   double bound) {
+  template <class T>
+  void compress_at(const std::vector<T>& values, const Shape& shape, Preset preset, double bound) {
     Options options;
     options.preset = preset;
     options.bound = Bound::abs(bound);
@@ -354,6 +380,18 @@ class Rehearsals : public testing::Test {
   std::size_t rehearsed_ = 0;
   std::vector<std::uint8_t> first_, again_;
 };
+
+// Codes of 16, 32 and 64 bits.
+TEST_F(Rehearsals, OfBlocksTellTheSizeOfEveryWidth) {
+  const Shape shape{48, 50, 52};
+  const auto values = test::make_field<double>(shape, test::Kind::noisy);
+  for (const double bound : {1e-2, 1e-5, 1e-9, 1e-12}) {
+    compress_at(values, shape, Preset::fast, bound);
+    EXPECT_EQ(first_, again_);
+    const auto size = static_cast<double>(first_.size());
+    EXPECT_NEAR(static_cast<double>(rehearsed_), size, 0.02 * size + 300) << bound;
+  }
+}
 
 TEST_F(Rehearsals, TellTheSizeAndTheWay) {
   const Shape shape{48, 50, 52};
