@@ -172,7 +172,8 @@ class Estimator {
     bytes = bytes / share + bytes_around_records(*plan);
     result.ratio = static_cast<double>(count * size_of(array_.type)) / bytes;
     const double mean = sums.count == 0 ? 0 : sums.squares / static_cast<double>(sums.count);
-    result.psnr_db = mean == 0 ? std::numeric_limits<double>::infinity() : -10 * std::log10(mean);
+    result.psnr_db = mean > 0 && std::isfinite(mean) ? -10 * std::log10(mean)
+                                                     : std::numeric_limits<double>::infinity();
     return result;
   }
 
