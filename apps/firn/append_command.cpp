@@ -39,13 +39,27 @@ struct AppendCommand {
   std::string stream;
   std::string input;
 
+  // What neither the options nor the name say, the stream does.
+  FieldRequest request(const firn::Info& before) const {
+    FieldRequest request = field.request();
+    const NameHints hints = hints_from_name(input);
+    if (!request.type && !hints.type) request.type = before.type;
+    if (!request.shape && !hints.shape) {
+      request.source = FieldRequest::Source::stream;
+      request.shape = before.shape;
+      request.shape->extents[0] = 1;
+      request.any_steps = true;
+    }
+    return request;
+  }
+
   void run() const {
     if (stream == kStandardStream) {
       fail(ExitCode::usage, "STREAM is a file that is added to; it cannot be standard input");
     }
     const InputBytes existing = InputBytes::open(stream);
     const firn::Info before = value_or_fail(firn::inspect(existing.bytes()), stream);
-    const Field added = open_field(input, field.request());
+    const Field added = open_field(input, request(before));
     check_fit(stream, before, added);
     firn::Options options = compression.options(before.bound, added.view.type);
     if (!options.fill) options.fill = before.fill;
@@ -81,7 +95,8 @@ void add_append_command(CLI::App& program) {
   command
       ->add_option("INPUT", state->input,
                    "The further steps: raw, .npy, or - for standard input, with the\n"
-                   "stream's type and extents except along the slowest axis")
+                   "stream's type and extents except along the slowest axis; these need\n"
+                   "not be given")
       ->required()
       ->type_name("");
   state->field.add_to(*command);

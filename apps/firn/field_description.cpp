@@ -165,6 +165,7 @@ std::string describe_size_mismatch(std::string_view name, std::uint64_t found_by
 std::string describe_broken_step(std::string_view name, std::uint64_t found_bytes, firn::Type type,
                                  const firn::Shape& step) {
   if (found_bytes == 0) return fmt::format("{} has no values", name);
+  if (step.count() == 0) return fmt::format("a step of {} has no values", to_text(step));
   return fmt::format(
       "{} has {} bytes, no whole number of steps: one of {} values of {} takes {} ({})", name,
       found_bytes, to_text(step), firn::name_of(type), array_bytes_or_fail(type, step), kOrder);

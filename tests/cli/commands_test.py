@@ -481,6 +481,22 @@ class RatesAndSeries(CliTest):
         self.assert_within(read_array(self.path("back")), list(values) * 3, 1e-3)
         self.succeeds("decompress", "--region", "5:7,:,3", "u.firn", "part.npy")
 
+    def test_append_knows_type_and_dims_from_the_stream(self):
+        name, values = self.write_field((6, 20, 30), code="d", name="u_6x20x30.d64")
+        self.succeeds("compress", "--abs", "1e-3", name, "u.firn")
+        self.write("raw", values.tobytes())
+        self.succeeds("append", "u.firn", "raw")
+        self.succeeds("append", "u.firn", "-", stdin=values[:2 * 20 * 30].tobytes())
+        self.succeeds("append", "u.firn", "-", stdin=runner.npy_bytes(values, (6, 20, 30)))
+        self.assertEqual(self.succeeds("info", "--json", "u.firn").json["dims"], [20, 20, 30])
+        before = self.read("u.firn")
+        self.fails(runner.SIZE_MISMATCH, "append", "u.firn", "-", stdin=bytes(4801),
+                   says=("4801 bytes", "1x20x30 values of f64 takes 4800"))
+        self.fails(runner.SIZE_MISMATCH, "append", "u.firn", "-", says="has no values")
+        self.fails(runner.SIZE_MISMATCH, "append", "u.firn", "-",
+                   stdin=runner.npy_bytes(values, (6, 30, 20)), says="the stream has Nx20x30")
+        self.assertEqual(self.read("u.firn"), before)
+
     def test_append_says_when_the_ratio_is_missed(self):
         name, _ = self.write_field((6, 20, 30), name="u_6x20x30.f32")
         self.succeeds("compress", "--ratio", "4", name, "u.firn")

@@ -52,7 +52,7 @@ class Steps(CliTest):
         self.fails(runner.SIZE_MISMATCH, "compress", "--abs", "1", "--dims", "Nx7x30", "u.f32", "a",
                    says=("14400 bytes", "no whole number of steps", "1x7x30", "takes 840"))
         self.fails(runner.SIZE_MISMATCH, "compress", "--abs", "1", "--dims", "Nx0", "u.f32", "a",
-                   says="no whole number of steps")
+                   says="a step of 1x0 has no values")
 
     def test_mistakes_in_dims(self):
         for dims in "N20", "NxN", "20xN", "n", "Nx", "Nx2x3x4x5":
