@@ -1,5 +1,6 @@
 // Writes seeds for the fuzzers: make_seeds DECODE_FOLDER ROUND_TRIP_FOLDER
 #include <cstdio>
+#include <firn/stream.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,40 @@ int write_seeds(const std::string& decode, const std::string& round_trip, int nu
   return number;
 }
 
+// Series of a few parts, with and without a directory, cut, and one behind another.
+template <class T>
+int write_series_seeds(const std::string& decode, int number) {
+  const firn::Shape shape{5, 6, 7};
+  const auto values = firn::test::make_field<T>(shape, Kind::noisy);
+  for (const firn::Pipeline pipeline : {firn::Pipeline::lorenzo, firn::Pipeline::blockpack}) {
+    firn::Options options;
+    options.pipeline = pipeline;
+    options.books = firn::BookPolicy::chi;
+    options.bound = firn::Bound::abs(0.0625);
+    options.chunk = {1, 6, 4};
+    auto writer = firn::StreamWriter::create(firn::test::kTypeOf<T>, {6, 7}, options);
+    if (!writer) std::exit(1);
+    for (const auto& [first, count] : {std::pair{0u, 2u}, std::pair{2u, 3u}}) {
+      const firn::ArrayView steps{
+          values.data() + first * 42, firn::test::kTypeOf<T>, {count, 6, 7}, {}};
+      if (!writer->push(steps).ok() || !writer->flush().ok()) std::exit(1);
+    }
+    const std::size_t parts = writer->ready().size();
+    if (!writer->finish().ok()) std::exit(1);
+    const auto ready = writer->ready();
+    std::vector<std::uint8_t> input{firn::fuzz::kWholeStream};
+    input.insert(input.end(), ready.begin(), ready.end());
+    write(decode, number++, input);
+    for (const std::size_t size : {parts, parts - 5, parts * 3 / 4}) {
+      write(decode, number++,
+            {input.begin(), input.begin() + static_cast<std::ptrdiff_t>(size + 1)});
+    }
+    input.insert(input.end(), ready.begin(), ready.end());
+    write(decode, number++, input);
+  }
+  return number;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -83,6 +118,9 @@ int main(int argc, char** argv) {
     std::fputs("usage: make_seeds DECODE_FOLDER ROUND_TRIP_FOLDER\n", stderr);
     return 1;
   }
-  write_seeds<double>(argv[1], argv[2], write_seeds<float>(argv[1], argv[2], 0));
+  int number = write_seeds<float>(argv[1], argv[2], 0);
+  number = write_seeds<double>(argv[1], argv[2], number);
+  number = write_series_seeds<float>(argv[1], number);
+  write_series_seeds<double>(argv[1], number);
   return 0;
 }

@@ -98,11 +98,13 @@ Status Reader::decompress(const Region& region, const MutableArrayView& out,
   const std::uint64_t total = region.shape.count() * value_bytes;
   const std::uint64_t region_end = region.origin[0] + region.shape.extents[0];
   std::uint64_t begin = 0, chunks = 0, done = 0;
+  std::size_t before_last = 0;  // damages
   for (const container::Part& part : series_.parts) {
     const std::uint64_t first = std::max(begin, region.origin[0]);
     const std::uint64_t last = std::min(begin + part.extent, region_end);
     const std::uint64_t part_begin = begin;
     begin += part.extent;
+    if (damages != nullptr) before_last = damages->size();
     if (first >= last) continue;
     Region wanted = region;
     wanted.origin[0] = first - part_begin;
@@ -145,7 +147,8 @@ Status Reader::decompress(const Region& region, const MutableArrayView& out,
     chunks += stream_.grid.count();
     done += wanted.shape.count() * value_bytes;
   }
-  if (damages != nullptr && series_.ragged && !series_.cut) {
+  // Unless chunks of the part that is cut off say it already.
+  if (damages != nullptr && series_.ragged && !(series_.cut && damages->size() > before_last)) {
     Region lost = region;
     lost.origin[0] = header_.shape.extents[0];
     lost.shape.extents[0] = 0;

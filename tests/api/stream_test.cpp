@@ -244,6 +244,24 @@ TEST(Series, CutWithinAPartKeepsThatPartsChunks) {
   }
 }
 
+TEST(Series, WithoutItsLastIndexLosesNoValues) {
+  const Shape shape{8, 8, 10};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  Options options = abs_options();
+  options.chunk = {1, 8, 10};
+  const Bytes whole = write_series(values, shape, options, 4, 1);
+  const ChunkInfo last = inspect_chunks(whole)->back();
+  const Bytes cut(whole.begin(),
+                  whole.begin() + static_cast<std::ptrdiff_t>(last.offset + last.size_bytes + 3));
+  std::vector<float> decoded(shape.count());
+  EXPECT_FALSE(decompress(cut, test::view_of(decoded, shape)).ok());
+  const auto damages = Decompressor().salvage(cut, test::view_of(decoded, shape));
+  ASSERT_TRUE(damages.ok());
+  ASSERT_EQ(damages->size(), 1u);
+  EXPECT_EQ(damages->front().region.shape.count(), 0u);
+  for (std::size_t i = 0; i < decoded.size(); ++i) ASSERT_NEAR(decoded[i], values[i], 1e-2);
+}
+
 TEST(Series, ADamagedHeaderCostsItsPart) {
   const Shape shape{9, 8, 10};
   const auto values = make_field<float>(shape, Kind::noisy);
