@@ -98,13 +98,13 @@ Status Reader::decompress(const Region& region, const MutableArrayView& out,
   const std::uint64_t total = region.shape.count() * value_bytes;
   const std::uint64_t region_end = region.origin[0] + region.shape.extents[0];
   std::uint64_t begin = 0, chunks = 0, done = 0;
-  std::size_t before_last = 0;  // damages
+  std::size_t before = 0;  // damages before the last part
   for (const container::Part& part : series_.parts) {
     const std::uint64_t first = std::max(begin, region.origin[0]);
     const std::uint64_t last = std::min(begin + part.extent, region_end);
     const std::uint64_t part_begin = begin;
     begin += part.extent;
-    if (damages != nullptr) before_last = damages->size();
+    if (damages != nullptr) before = damages->size();
     if (first >= last) continue;
     Region wanted = region;
     wanted.origin[0] = first - part_begin;
@@ -129,7 +129,6 @@ Status Reader::decompress(const Region& region, const MutableArrayView& out,
         return execution.progress(done + bytes, total);
       };
     }
-    const std::size_t damaged = damages == nullptr ? 0 : damages->size();
     const std::string where = "in the part from " + std::to_string(part_begin) + " on: ";
     if (const Status status =
             engine::decompress(stream_, wanted, place, part_execution, workers, damages);
@@ -138,7 +137,7 @@ Status Reader::decompress(const Region& region, const MutableArrayView& out,
       if (error.code == ErrorCode::cancelled) return status;
       return Error{error.code, where + error.message};
     }
-    for (std::size_t i = damaged; damages != nullptr && i < damages->size(); ++i) {
+    for (std::size_t i = before; damages != nullptr && i < damages->size(); ++i) {
       Damage& damage = (*damages)[i];
       damage.chunk += chunks;
       damage.region.origin[0] += part_begin;
@@ -148,7 +147,7 @@ Status Reader::decompress(const Region& region, const MutableArrayView& out,
     done += wanted.shape.count() * value_bytes;
   }
   // Unless chunks of the part that is cut off say it already.
-  if (damages != nullptr && series_.ragged && !(series_.cut && damages->size() > before_last)) {
+  if (damages != nullptr && series_.ragged && !(series_.cut && damages->size() > before)) {
     Region lost = region;
     lost.origin[0] = header_.shape.extents[0];
     lost.shape.extents[0] = 0;
