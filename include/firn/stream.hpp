@@ -68,6 +68,8 @@ class FIRN_API StreamReader {
   bool started() const;  // the first header has arrived: type() and step() are known
   Type type() const;
   Shape step() const;
+  // Of the part that comes next; 0 while its header has not arrived.
+  std::uint64_t next_steps() const;
 
   // Decodes the next steps into `out`, contiguous and of shape {steps, step...}. Returns how many
   // there were, 0 when more bytes are needed: a part is decoded once all of it is there. Where one

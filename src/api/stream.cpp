@@ -251,7 +251,10 @@ Result<StreamWriter> StreamWriter::append_to(std::span<const std::uint8_t> exist
     const auto info = inspect(existing);
     if (!info) return info.error();
     container::Series series = container::find_parts(existing);
-    if (series.ragged || !info->complete) {
+    if (!series.ragged && !info->complete) {
+      return Error{ErrorCode::corrupt, "the existing series is damaged: salvage it first"};
+    }
+    if (series.ragged) {
       return Error{ErrorCode::truncated,
                    series.end == 0
                        ? "the existing stream is cut off or damaged, and nothing can follow it"
@@ -394,10 +397,12 @@ struct StreamReader::State {
         }
         walk.emplace(*header, in.position());
       }
-      const std::uint64_t end = walk->end(rest());
-      if (end == 0) return std::uint64_t{0};
+      const auto end = walk->end(rest());
+      if (!end && end.error().code == ErrorCode::truncated) return std::uint64_t{0};
+      if (!end) return end.error();
       engine::OpenStream stream;
-      if (const Status status = stream.open(rest().first(static_cast<std::size_t>(end))); !status) {
+      if (const Status status = stream.open(rest().first(static_cast<std::size_t>(*end)));
+          !status) {
         return status.error();
       }
       const Shape& shape = stream.header.shape;
@@ -414,7 +419,7 @@ struct StreamReader::State {
       if (!status) return status.error();
       walk.reset();
       ++parts;
-      done += static_cast<std::size_t>(end);
+      done += static_cast<std::size_t>(*end);
       if (shape.extents[0] == 0) continue;
       steps = direct ? 0 : shape.extents[0];
       steps_read = 0;
@@ -456,6 +461,11 @@ Status StreamReader::feed(std::span<const std::uint8_t> bytes) {
 bool StreamReader::started() const { return state_->first.has_value(); }
 Type StreamReader::type() const { return state_->first ? state_->first->type : Type::f32; }
 Shape StreamReader::step() const { return state_->first ? step_of(state_->first->shape) : Shape(); }
+std::uint64_t StreamReader::next_steps() const {
+  ByteReader in(state_->rest());
+  const auto header = container::read_header(in, state_->rest());
+  return header ? header->shape.extents[0] : 0;
+}
 bool StreamReader::at_boundary() const { return state_->rest().empty(); }
 
 Result<std::uint64_t> StreamReader::read(const MutableArrayView& out, const Execution& execution) {

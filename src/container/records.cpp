@@ -78,37 +78,46 @@ std::uint64_t read_books(std::span<const std::uint8_t> stream, std::uint64_t off
   return offset;
 }
 
-// The record that begins at `offset`, by its head; of size 0 when it is not all there, or damaged.
-RecordTable::Entry record_at(std::span<const std::uint8_t> stream, std::uint64_t offset,
-                             std::uint64_t raw_bytes) {
+Error not_all_there() { return {ErrorCode::truncated, "the stream is not all there"}; }
+
+// The record that begins at `offset`, by its head.
+Result<RecordTable::Entry> record_at(std::span<const std::uint8_t> stream, std::uint64_t offset,
+                                     std::uint64_t raw_bytes) {
   ByteReader in(stream.subspan(offset));
   in.read<std::uint8_t>();
   const std::uint16_t units = in.read<std::uint16_t>();
   const std::uint64_t payload =
       small_chunk(raw_bytes) ? in.read<std::uint16_t>() : in.read<std::uint32_t>();
-  if (!in.ok() || payload > raw_bytes || in.remaining() < payload + format::kChecksumBytes) {
-    return {offset, 0, units};
+  if (!in.ok()) return not_all_there();
+  if (payload > raw_bytes) {
+    return Error{ErrorCode::corrupt, "a record is larger than the values of its chunk"};
   }
-  return {offset, in.position() + payload + format::kChecksumBytes, units};
+  if (in.remaining() < payload + format::kChecksumBytes) return not_all_there();
+  return RecordTable::Entry{offset, in.position() + payload + format::kChecksumBytes, units};
 }
 
-// Where the index at the start of `bytes` ends; 0 when it is not all there, or damaged.
-std::uint64_t index_end(std::span<const std::uint8_t> bytes, const Header& header,
-                        std::uint64_t chunks) {
+// Where the index at the start of `bytes` ends.
+Result<std::uint64_t> index_end(std::span<const std::uint8_t> bytes, const Header& header,
+                                std::uint64_t chunks) {
   ByteReader in(bytes);
-  if (in.read<std::uint8_t>() != format::kIndexTag || in.read_varint() != chunks) return 0;
+  const bool begins = in.read<std::uint8_t>() == format::kIndexTag && in.read_varint() == chunks;
+  if (!in.ok()) return not_all_there();
   in.read_varint();
-  for (std::uint64_t i = 0; i < chunks && in.ok(); ++i) {
+  for (std::uint64_t i = 0; begins && i < chunks && in.ok(); ++i) {
     in.read_varint();
     in.read<std::uint16_t>();
   }
+  if (begins && !in.ok()) return not_all_there();
   const auto body = bytes.first(in.position());
   const std::uint32_t sum = in.read<std::uint32_t>();
   const std::uint32_t size = in.read<std::uint32_t>();
-  const bool sound = in.read<std::uint32_t>() == format::kFooterMagic && in.ok() &&
-                     size == body.size() + format::kChecksumBytes &&
-                     sum == checksum(body, record_seed(header, kIndexNumber));
-  return sound ? in.position() : 0;
+  const bool ends = in.read<std::uint32_t>() == format::kFooterMagic;
+  if (begins && !in.ok()) return not_all_there();
+  if (!begins || !ends || size != body.size() + format::kChecksumBytes ||
+      sum != checksum(body, record_seed(header, kIndexNumber))) {
+    return Error{ErrorCode::corrupt, "the index is damaged"};
+  }
+  return in.position();
 }
 
 }  // namespace
@@ -166,19 +175,22 @@ void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes
   std::uint64_t offset = records;
   for (std::uint64_t number = 0; number < chunks; ++number) {
     const auto entry = record_at(stream, offset, raw_bytes_of(grid, header, number));
-    if (entry.size == 0) break;
-    table->entries.push_back(entry);
-    offset += entry.size;
+    if (!entry) break;
+    table->entries.push_back(*entry);
+    offset += entry->size;
   }
   if (table->entries.size() != chunks) return;
-  const std::uint64_t index = chunks > 1 ? index_end(stream.subspan(offset), header, chunks) : 0;
-  if (chunks <= 1 || index != 0) table->end = offset + index;
+  if (chunks <= 1) {
+    table->end = offset;
+  } else if (const auto index = index_end(stream.subspan(offset), header, chunks)) {
+    table->end = offset + *index;
+  }
 }
 
 RecordWalk::RecordWalk(const Header& header, std::size_t header_bytes)
     : header_(header), grid_(header.shape, header.chunk), offset_(header_bytes) {}
 
-std::uint64_t RecordWalk::end(std::span<const std::uint8_t> stream) {
+Result<std::uint64_t> RecordWalk::end(std::span<const std::uint8_t> stream) {
   while (chunks_ == 0 && books_ < format::kMaxSharedBooks) {
     ByteReader in(stream.subspan(offset_));
     const auto tag = in.read<std::uint8_t>();
@@ -186,19 +198,20 @@ std::uint64_t RecordWalk::end(std::span<const std::uint8_t> stream) {
     if (tag != format::kBookTag) break;
     in.read_bytes(in.read<std::uint16_t>());
     in.read<std::uint32_t>();
-    if (!in.ok()) return 0;
+    if (!in.ok()) return not_all_there();
     offset_ += in.position();
     ++books_;
   }
   const std::uint64_t count = grid_.count();
   for (; chunks_ < count; ++chunks_) {
     const auto entry = record_at(stream, offset_, raw_bytes_of(grid_, header_, chunks_));
-    if (entry.size == 0) return 0;
-    offset_ += entry.size;
+    if (!entry) return entry.error();
+    offset_ += entry->size;
   }
   if (count <= 1) return offset_;
-  const std::uint64_t index = index_end(stream.subspan(offset_), header_, count);
-  return index == 0 ? 0 : offset_ + index;
+  const auto index = index_end(stream.subspan(offset_), header_, count);
+  if (!index) return index;
+  return offset_ + *index;
 }
 
 Result<Record> read_record(std::span<const std::uint8_t> stream, const RecordTable::Entry& entry,

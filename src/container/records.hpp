@@ -65,8 +65,8 @@ class RecordWalk {
  public:
   RecordWalk(const Header& header, std::size_t header_bytes);
   // Where the stream ends that begins with these bytes, of which there may be more than the last
-  // time; 0: not all of it is there.
-  std::uint64_t end(std::span<const std::uint8_t> stream);
+  // time. `truncated`: not all of it is there.
+  Result<std::uint64_t> end(std::span<const std::uint8_t> stream);
 
  private:
   Header header_;

@@ -239,6 +239,10 @@ Result<Estimate> search(const Estimator& estimator, const Options& options, Type
     if (std::fabs(off) < kNear || next == at) break;
     at = next;
   }
+  // Finer than any bound.
+  if (options.bound.kind == BoundKind::psnr && !fine && at == std::log2(least)) {
+    return estimator.at(Bound::lossless());
+  }
   return *best;
 }
 

@@ -93,7 +93,7 @@ RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines
 }
 
 double RateSearch::take_sample(double log_bound) {
-  const auto plan = plan_for_step(array_, options_, exp2_of(log_bound), workers_);
+  const auto plan = plan_for_step(array_, options_, bound_of(log_bound), workers_);
   if (!plan) {
     error_ = plan.error();
     return 0;
@@ -126,6 +126,12 @@ double RateSearch::highest_for(double width) const {
   double bound = std::min(width, plan::largest_bound(array_.type));
   if (options_.max_abs) bound = std::min(bound, *options_.max_abs);
   return log2_of(bound);
+}
+
+// Not outside by rounding.
+double RateSearch::bound_of(double log_bound) const {
+  return std::clamp(exp2_of(log_bound), plan::least_bound(array_.type),
+                    plan::largest_bound(array_.type));
 }
 
 double RateSearch::within_reach(double log_bound) {
@@ -233,7 +239,7 @@ Result<RateSearch::Try> RateSearch::first() {
 Result<RateSearch::Try> RateSearch::lossy() {
   const double found = solve(bits_wanted());
   if (error_) return *error_;
-  return Try{exp2_of(found), 0, rehearses_};
+  return Try{bound_of(found), 0, rehearses_};
 }
 
 // Of evenly(), where the search is: as two compressions tell, unless they are too near each other,
@@ -262,14 +268,14 @@ double RateSearch::slope() const {
 RateSearch::Try RateSearch::with_reserve(double wanted) const {
   constexpr double kUncertain = 0.1, kFew = 0.004, kMost = 0.06;
   constexpr std::size_t kSeveral = 8;
-  if (sizes_.size() == 1) return {exp2_of(wanted)};
+  if (sizes_.size() == 1) return {bound_of(wanted)};
   const double rate = -slope() / (exp2_of(bits_wanted()) + 1.44);  // of the size's logarithm
   // The fewer chunks there are, the more is lost with the first ones.
   const double loss = sizes_.size() < kSeveral ? 2 : 1;
   const double uncertain = loss * std::max(kUncertain * std::fabs(points_.back().size), kFew);
   const double finer = std::floor(256 * (1 - exp2_of(-std::min(uncertain / rate, kMost))));
-  const double bound = exp2_of(wanted) * 256 / (256 - finer);
-  if (log2_of(bound) > highest_) return {exp2_of(wanted)};
+  const double bound = bound_of(wanted) * 256 / (256 - finer);
+  if (log2_of(bound) > highest_) return {bound_of(wanted)};
   return {bound, static_cast<unsigned>(finer)};
 }
 

@@ -71,6 +71,7 @@ class RateSearch {
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
   double sampled_bound(double log_bits) const;
   double highest_for(double width) const;
+  double bound_of(double log_bound) const;
   double within_reach(double log_bound);
   double bits_wanted() const;
   double bytes_for_chunks(double other_bytes) const;

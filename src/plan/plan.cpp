@@ -313,7 +313,11 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
   if (!(range.high > range.low)) return;  // constant, or nothing finite: lossless
   const double magnitude = std::max(std::fabs(range.low), std::fabs(range.high));
   const double width = range.high - range.low;
-  if (bound.kind == BoundKind::rel) return set_bound<T>(bound.value * width, magnitude, plan);
+  if (bound.kind == BoundKind::rel) {
+    const double share = std::isfinite(width) ? bound.value * width
+                                              : bound.value * range.high - bound.value * range.low;
+    return set_bound<T>(share, magnitude, plan);
+  }
   if (!std::isfinite(width)) return;  // no ratio to it makes sense: lossless
 
   // psnr: an even spread of errors over [-e, e] has mean square e^2 / 3. Where this field's
