@@ -55,18 +55,14 @@ class PassedOn {
       file_.commit();
     } catch (const Failure& failure) {
       if (failure.code() != ExitCode::output_exists) throw;
-      const std::string other = file_.commit_beside();
-      fail(failure.code(), "{}; the {} steps are in {}", failure.what(), info_.shape.extents[0],
-           other);
+      keep_and_fail(failure.code(), failure.what());
     }
   }
-
-  // Makes the output of what was passed on before something failed: a pipe cannot be read again.
+  // Makes an output of what was passed on before something failed: a pipe cannot be read again.
   [[noreturn]] void keep_and_fail(ExitCode code, const char* what) {
-    if (info_.compressed_bytes == 0 || !file_.commit_first(info_.compressed_bytes)) {
-      fail(code, "{}", what);
-    }
-    fail(code, "{}; the {} steps before are in {}", what, info_.shape.extents[0], file_.name());
+    const std::string name = info_.compressed_bytes == 0 ? "" : file_.keep(info_.compressed_bytes);
+    if (name.empty()) fail(code, "{}", what);
+    fail(code, "{}; the {} steps before are in {}", what, info_.shape.extents[0], name);
   }
 
  private:
@@ -146,6 +142,14 @@ struct CompressCommand {
     passed.directory(writer);
   }
 
+  // The steps that are not yet a part, if they can still be written.
+  static void keep_waiting(firn::StreamWriter& writer, PassedOn& passed) {
+    try {
+      if (writer.flush().ok()) passed.parts(writer);
+    } catch (const Failure&) {
+    }
+  }
+
   // Compresses steps as they come and writes each part when it is complete, so that neither the
   // input nor the output is ever in memory as a whole.
   void run_piped(OutputFile& file) const {
@@ -169,7 +173,7 @@ struct CompressCommand {
     try {
       pass_on(source, writer, pipe.name(), passed);
     } catch (const Failure& failure) {
-      if (failure.code() == ExitCode::cannot_read && writer.flush().ok()) passed.parts(writer);
+      if (failure.code() == ExitCode::cannot_read) keep_waiting(writer, passed);
       passed.keep_and_fail(failure.code(), failure.what());
     } catch (const std::bad_alloc&) {
       passed.keep_and_fail(ExitCode::out_of_memory, "out of memory");

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <firn/stream.hpp>
 #include <memory>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "commands.hpp"
@@ -74,29 +72,46 @@ struct DecompressCommand {
     const std::string name = input_name(input);
     if (!is_pipe(input)) return run_on(InputBytes::open(input), file, name);
     InputPipe pipe(input);
-    std::vector<std::uint8_t> head;
-    const std::optional<firn::Info> first = read_head(pipe, head);
-    const bool parts = first && first->original_bytes <= kMostPiped && !salvage && preview == 0 &&
-                       region_text.empty() && !json && !output.ends_with(".npy");
-    if (parts) return run_piped(file, pipe, std::move(head), *first);
-    run_on(InputBytes::rest_of(pipe, head), file, name);
+    firn::StreamReader reader;
+    const std::vector<std::uint8_t> head = read_head(pipe, reader);
+    const bool all = salvage || preview != 0 || !region_text.empty() || json;
+    if (!reader.started() || all || output.ends_with(".npy") ||
+        (file.is_regular() && has_large_part(reader))) {
+      return run_on(InputBytes::rest_of(pipe, head), file, name);
+    }
+    run_piped(file, pipe, reader);
   }
 
  private:
-  // Parts that are not larger are decoded as they arrive; others into the output itself.
-  static constexpr std::uint64_t kMostPiped = std::uint64_t{1} << 28;
-
-  // Reads the beginning of a stream and tells what its header says; nothing when it has none.
-  static std::optional<firn::Info> read_head(InputPipe& pipe, std::vector<std::uint8_t>& head) {
-    constexpr std::size_t kEnough = 4096, kPiece = 65536;
-    for (std::size_t count = 1; count != 0 && head.size() < kEnough;) {
+  // Reads the beginning of a stream and feeds it, until that tells what the stream holds, if it is
+  // one.
+  static std::vector<std::uint8_t> read_head(InputPipe& pipe, firn::StreamReader& reader) {
+    constexpr std::size_t kPiece = 4096;
+    std::vector<std::uint8_t> head;
+    while (!reader.started()) {
       const std::size_t size = head.size();
       head.resize(size + kPiece);
-      count = pipe.read(std::span(head).subspan(size));
+      const std::size_t count = pipe.read(std::span(head).subspan(size));
       head.resize(size + count);
-      if (const auto info = firn::inspect(head); info.ok()) return *info;
+      if (count == 0 || !reader.feed(std::span(head).subspan(size)).ok()) break;
     }
-    return std::nullopt;
+    return head;
+  }
+
+  // The shape of so many steps.
+  static firn::Shape steps_of(const firn::StreamReader& reader, std::uint64_t steps) {
+    const firn::Shape step = reader.step();
+    firn::Shape shape;
+    shape.rank = step.rank + 1;
+    shape.extents[0] = steps;
+    std::copy_n(step.extents.begin(), step.rank, shape.extents.begin() + 1);
+    return shape;
+  }
+
+  // One that is better decoded into the output file itself.
+  static bool has_large_part(const firn::StreamReader& reader) {
+    constexpr std::uint64_t kLarge = std::uint64_t{1} << 28;
+    return array_bytes_or_fail(reader.type(), steps_of(reader, reader.next_steps())) > kLarge;
   }
 
   void run_on(const InputBytes& stream, OutputFile& file, const std::string& name) const {
@@ -137,41 +152,36 @@ struct DecompressCommand {
  private:
   // Decodes each part of a pipe once it is there, so that neither the input nor the output of a
   // long series is ever in memory as a whole.
-  void run_piped(OutputFile& file, InputPipe& pipe, std::vector<std::uint8_t> piece,
-                 const firn::Info& first) const {
-    constexpr std::size_t kPiece = std::size_t{1} << 20;
-    firn::StreamReader reader;
-    firn::Shape room = first.shape;  // for the steps that are decoded at a time
-    const std::size_t step_bytes = room.extents[0] == 0
-                                       ? 0
-                                       : static_cast<std::size_t>(first.original_bytes) /
-                                             static_cast<std::size_t>(room.extents[0]);
-    const std::unique_ptr<std::uint8_t[]> values(
-        new std::uint8_t[static_cast<std::size_t>(first.original_bytes)]);
+  void run_piped(OutputFile& file, InputPipe& pipe, firn::StreamReader& reader) const {
+    constexpr std::size_t kPiece = std::size_t{1} << 20, kLeastRoom = std::size_t{1} << 22;
+    const auto step_bytes =
+        static_cast<std::size_t>(array_bytes_or_fail(reader.type(), steps_of(reader, 1)));
+    const std::uint64_t room = 1 + kLeastRoom / std::max<std::size_t>(step_bytes, 1);
+    const std::unique_ptr<std::uint8_t[]> values(new std::uint8_t[room * step_bytes]);
+    std::vector<std::uint8_t> piece(kPiece);
     std::uint64_t steps = 0;
     const Stopwatch stopwatch;
-    for (std::size_t count = piece.size(); count != 0; count = pipe.read(piece)) {
-      value_or_fail(reader.feed(std::span(piece).first(count)), pipe.name());
-      piece.resize(kPiece);
-      while (room.extents[0] != 0) {
-        const std::uint64_t decoded = value_or_fail(
-            reader.read({values.get(), first.type, room, {}}, {threads.threads(), {}}),
-            pipe.name());
-        if (decoded == 0) break;
+    for (std::size_t count = 1; count != 0;) {
+      while (const std::uint64_t decoded = value_or_fail(
+                 reader.read({values.get(), reader.type(), steps_of(reader, room), {}},
+                             {threads.threads(), {}}),
+                 pipe.name())) {
         file.write({values.get(), static_cast<std::size_t>(decoded) * step_bytes});
         steps += decoded;
       }
+      count = pipe.read(piece);
+      value_or_fail(reader.feed(std::span(piece).first(count)), pipe.name());
     }
-    if (!reader.at_boundary() && room.extents[0] != 0) {
+    if (!reader.at_boundary()) {
       fail(ExitCode::truncated, "{}: the stream ends too early{}", pipe.name(),
            steps == 0 ? "" : fmt::format(", after {} steps", steps));
     }
     file.write({});
     file.commit();
     if (file.is_standard_output()) return;
-    room.extents[0] = steps;
-    fmt::print("{}: {} of {} -> {}, {}, {:.0f} MB/s\n", pipe.name(), firn_cli::to_text(room),
-               firn::name_of(first.type), file.name(), format_bytes(steps * step_bytes),
+    fmt::print("{}: {} of {} -> {}, {}, {:.0f} MB/s\n", pipe.name(),
+               firn_cli::to_text(steps_of(reader, steps)), firn::name_of(reader.type()),
+               file.name(), format_bytes(steps * step_bytes),
                megabytes_per_second(steps * step_bytes, stopwatch.seconds()));
   }
 

@@ -94,7 +94,7 @@ firn::Shape settle_npy_shape(const std::string& name, const NpyHeader& header,
                              const FieldRequest& request) {
   firn::Shape shape;
   if (header.extents.size() > firn::kMaxRank) {
-    if (!request.shape) {
+    if (!request.shape || request.source == FieldRequest::Source::stream) {
       fail(ExitCode::unsupported,
            "{} has {} dimensions and Firn takes at most {}: merge some with --dims, slowest first",
            name, header.extents.size(), firn::kMaxRank);
@@ -241,10 +241,11 @@ InputBytes InputBytes::copy_of(std::span<const std::uint8_t> bytes) {
 
 InputPipe::InputPipe(const std::string& path)
     : name_(input_name(path)),
-      descriptor_(path == kStandardStream ? STDIN_FILENO
-                                          : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  // A named pipe has been waited for.
-  if (descriptor_ < 0 && !(errno == EINTR && interrupted())) fail_to_read(name_);
+      // A named pipe's writer is waited for in read().
+      descriptor_(path == kStandardStream
+                      ? STDIN_FILENO
+                      : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  if (descriptor_ < 0) fail_to_read(name_);
 }
 
 InputPipe::~InputPipe() {
@@ -261,6 +262,12 @@ std::size_t InputPipe::read(std::span<std::uint8_t> into) {
 }
 
 bool has_npy_name(const std::string& path) { return path.ends_with(".npy"); }
+
+void refuse_npy(const std::string& name, std::span<const std::uint8_t> bytes) {
+  if (!has_npy_magic(bytes)) return;
+  fail(ExitCode::usage,
+       "{} is a .npy file, which says its type and dims itself: leave out --type and --dims", name);
+}
 
 bool is_pipe(const std::string& path) {
   struct stat status {};
@@ -282,6 +289,7 @@ Field open_field(const std::string& path, const FieldRequest& request) {
   Field field{input_name(path), InputBytes::open(path, limit), {}};
   const std::span<const std::uint8_t> bytes = field.storage.bytes();
   const bool unnamed = path == kStandardStream && !by_options;
+  if (path == kStandardStream && by_options) refuse_npy(field.name, bytes);
   if (has_npy_name(path) || (unnamed && has_npy_magic(bytes))) {
     return open_npy(std::move(field), request);
   }

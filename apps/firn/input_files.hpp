@@ -62,6 +62,8 @@ class InputPipe {
 // Standard input, or a path that is there and no regular file.
 bool is_pipe(const std::string& path);
 bool has_npy_name(const std::string& path);
+// A usage Failure when bytes that are taken as raw begin a .npy file.
+void refuse_npy(const std::string& name, std::span<const std::uint8_t> bytes);
 
 // What is known of a field before its file is opened.
 struct FieldRequest {

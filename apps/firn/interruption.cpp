@@ -81,7 +81,13 @@ void handle_signals() {
 }
 
 void defer_signals() {
-  if (pipe2(wakening, O_CLOEXEC | O_NONBLOCK) != 0) return;  // then they end the process as usual
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;  // then they end the process as usual
+  for (int i = 0; i < 2; ++i) {
+    // Standard input may be closed, and must not become this.
+    wakening[i] = fcntl(ends[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(ends[i]);
+  }
   struct sigaction action {};
   sigemptyset(&action.sa_mask);
   action.sa_handler = end_input;

@@ -211,26 +211,27 @@ void OutputFile::commit() {
   }
 }
 
-std::string OutputFile::commit_beside() {
+std::string OutputFile::keep(std::uint64_t size_bytes) {
+  // A commit() that failed has closed it.
+  if (direct_ || temporary_.empty()) return "";
+  if (truncate(temporary_.c_str(), static_cast<off_t>(size_bytes)) != 0) return "";
+  if (descriptor_ >= 0) {
+    try {
+      commit();
+      return name_;
+    } catch (const Failure& failure) {
+      if (failure.code() != ExitCode::output_exists) return "";
+    }
+  }
   for (int number = 1;; ++number) {
     const std::string other = fmt::format("{}.{}", path_, number);
     const int error = rename_without_replacing(temporary_.c_str(), other.c_str());
     if (error == EEXIST) continue;
-    if (error != 0) fail_to_write(error);
+    if (error != 0) return "";
     temporary_.clear();
     set_unfinished_output("");
     return other;
   }
-}
-
-bool OutputFile::commit_first(std::uint64_t size_bytes) {
-  if (direct_ || ftruncate(descriptor_, static_cast<off_t>(size_bytes)) != 0) return false;
-  try {
-    commit();
-  } catch (const Failure&) {
-    return false;
-  }
-  return true;
 }
 
 }  // namespace firn_cli

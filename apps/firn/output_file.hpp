@@ -33,15 +33,13 @@ class OutputFile {
   // Makes the output durable and gives it its name.
   void commit();
 
-  // The same for the first so many bytes of what was written, when the rest failed. False: not even
-  // that can be kept.
-  bool commit_first(std::uint64_t size_bytes);
-
-  // After a commit() that failed because the output had come into being: under another name beside
-  // it, which is returned.
-  std::string commit_beside();
+  // The same for what cannot be made again: the first so many bytes of what was written; and when
+  // the output has come into being meanwhile, under another name beside it. Returns the name that
+  // it has, none if it could not be kept.
+  std::string keep(std::uint64_t size_bytes);
 
   bool is_standard_output() const;
+  bool is_regular() const { return !direct_; }       // or will be
   const std::string& name() const { return name_; }  // for messages
 
  private:

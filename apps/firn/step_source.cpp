@@ -6,7 +6,6 @@
 
 #include "failure.hpp"
 #include "field_description.hpp"
-#include "npy.hpp"
 #include "numbers.hpp"
 
 namespace firn_cli {
@@ -36,11 +35,7 @@ firn::ArrayView StepSource::next(std::uint64_t most) {
     if (count == 0) break;
     size_ += count;
   }
-  if (first && has_npy_magic({bytes_.get(), size_})) {
-    fail(ExitCode::usage,
-         "{} is a .npy file, which says its type and dims itself: leave out --type and --dims",
-         pipe_.name());
-  }
+  if (first) refuse_npy(pipe_.name(), {bytes_.get(), size_});
   firn::ArrayView steps{bytes_.get(), type_, step_, {}};
   steps.shape.extents[0] = std::min<std::uint64_t>(most, size_ / step_bytes_);
   used_ = static_cast<std::size_t>(steps.shape.extents[0]) * step_bytes_;

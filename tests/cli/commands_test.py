@@ -490,6 +490,10 @@ class RatesAndSeries(CliTest):
         self.succeeds("append", "u.firn", "-", stdin=runner.npy_bytes(values, (6, 20, 30)))
         self.assertEqual(self.succeeds("info", "--json", "u.firn").json["dims"], [20, 20, 30])
         before = self.read("u.firn")
+        self.fails(runner.USAGE, "append", "--dims", "Nx20x30", "u.firn", "-",
+                   stdin=runner.npy_bytes(values, (6, 20, 30)), says="leave out --type and --dims")
+        self.fails(runner.UNSUPPORTED, "append", "u.firn", "-",
+                   stdin=runner.npy_bytes(values, (6, 5, 4, 6, 5)), says="5 dimensions")
         self.fails(runner.SIZE_MISMATCH, "append", "u.firn", "-", stdin=bytes(4801),
                    says=("4801 bytes", "1x20x30 values of f64 takes 4800"))
         self.fails(runner.SIZE_MISMATCH, "append", "u.firn", "-", says="has no values")

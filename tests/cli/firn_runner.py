@@ -8,6 +8,7 @@ import ast
 import json
 import math
 import os
+import signal
 import struct
 import subprocess
 import tempfile
@@ -36,6 +37,12 @@ JSON_KEYS = {
     "original_bytes", "compressed_bytes", "ratio", "bound_abs", "max_abs_error", "psnr_db",
     "compress_mb_s", "decompress_mb_s", "memcpy_mb_s"
 }
+
+
+def default_signals():
+    """A shell lets its background jobs ignore SIGINT, and tests may be one."""
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def smooth_field(dims, code="f"):

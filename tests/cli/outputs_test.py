@@ -157,7 +157,8 @@ class Interruptions(CliTest):
         process = subprocess.Popen([runner.PROGRAM, *arguments],
                                    cwd=self.folder,
                                    stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL)
+                                   stderr=subprocess.DEVNULL,
+                                   preexec_fn=runner.default_signals)
         deadline = time.monotonic() + 60
         while set(os.listdir(self.folder)) == before and process.poll() is None:
             self.assertLess(time.monotonic(), deadline)

@@ -1,36 +1,45 @@
 """Steps that come through a pipe, as many as there are: --dims Nx20x30."""
 
 import array
+import contextlib
+import fcntl
 import os
 import random
 import resource
 import signal
 import subprocess
+import sys
+import termios
+import threading
 import time
 
 import firn_runner as runner
-from firn_runner import CliTest, npy_bytes, smooth_field
+from firn_runner import CliTest, default_signals, npy_bytes, smooth_field
 
 STEP = 20 * 30  # values
 ENDLESS = ("compress", "--type", "f32", "--dims", "Nx20x30", "--abs", "1e-3")
 
 
-def default_signals():
-    """A shell lets its background jobs ignore SIGINT, and tests may be one."""
-    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-        signal.signal(number, signal.SIG_DFL)
-
-
 class Steps(CliTest):
 
-    def start(self, *arguments, **options):
-        return subprocess.Popen([runner.PROGRAM, *arguments],
-                                stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE,
-                                cwd=self.folder,
-                                preexec_fn=default_signals,
-                                **options)
+    @contextlib.contextmanager
+    def start(self, *arguments, stdin=subprocess.PIPE):
+        """Runs the program beside the test, and not longer."""
+        with subprocess.Popen([runner.PROGRAM, *arguments],
+                              stdin=stdin,
+                              stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE,
+                              cwd=self.folder,
+                              preexec_fn=default_signals) as process:
+            watch = threading.Timer(100, process.kill)
+            watch.start()
+            try:
+                yield process
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                watch.cancel()
 
     def dims(self, name):
         return self.succeeds("info", "--json", name).json["dims"]
@@ -104,21 +113,17 @@ class Steps(CliTest):
 
     def test_steps_come_out_before_the_last_has_gone_in(self):
         values = smooth_field((9, 20, 30))
-        packer = self.start(*ENDLESS, "--flush", "2", "-", "-")
-        unpacker = subprocess.Popen([runner.PROGRAM, "decompress", "-", "-"],
-                                    stdin=packer.stdout,
-                                    stdout=subprocess.PIPE)
-        packer.stdout.close()
-        with packer, unpacker:
-            for first in 0, 2, 4:
-                packer.stdin.write(values[first * STEP:(first + 2) * STEP].tobytes())
-                packer.stdin.flush()
-                back = array.array("f", unpacker.stdout.read(2 * STEP * 4))
-                self.assert_within(back, values[first * STEP:(first + 2) * STEP], 1e-3)
-            packer.stdin.write(values[6 * STEP:].tobytes())
-            packer.stdin.close()
-            self.assertEqual(len(unpacker.stdout.read()), 3 * STEP * 4)
-            self.assertEqual(packer.stderr.read(), b"")
+        with self.start(*ENDLESS, "--flush", "2", "-", "-") as packer:
+            with self.start("decompress", "-", "-", stdin=packer.stdout) as unpacker:
+                for first in 0, 2, 4:
+                    packer.stdin.write(values[first * STEP:(first + 2) * STEP].tobytes())
+                    packer.stdin.flush()
+                    back = array.array("f", unpacker.stdout.read(2 * STEP * 4))
+                    self.assert_within(back, values[first * STEP:(first + 2) * STEP], 1e-3)
+                packer.stdin.write(values[6 * STEP:].tobytes())
+                packer.stdin.close()
+                self.assertEqual(len(unpacker.stdout.read()), 3 * STEP * 4)
+                self.assertEqual(packer.stderr.read(), b"")
         self.assertEqual((packer.returncode, unpacker.returncode), (0, 0))
 
     def test_an_input_that_ends_within_a_step(self):
@@ -159,14 +164,8 @@ class Steps(CliTest):
             self.assertIn(f"the {steps} whole steps before are in u.firn".encode(), said)
 
     def test_signals_end_an_input_that_never_ends(self):
-        with open("/dev/zero", "rb") as zeros:
-            packer = subprocess.Popen([runner.PROGRAM, *ENDLESS, "--flush", "1", "-", "u.firn"],
-                                      stdin=zeros,
-                                      stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE,
-                                      cwd=self.folder,
-                                      preexec_fn=default_signals)
-        with packer:
+        with open("/dev/zero", "rb") as zeros, self.start(*ENDLESS, "--flush", "1", "-", "u.firn",
+                                                          stdin=zeros) as packer:
             self.wait_for_parts(packer)
             packer.send_signal(signal.SIGINT)
             self.assertEqual(packer.wait(60), runner.INCOMPLETE)
@@ -176,7 +175,7 @@ class Steps(CliTest):
         os.mkfifo(self.path("pipe"))  # that nobody writes to
         for source in "-", "pipe":
             with self.start(*ENDLESS, source, "u.firn") as packer:
-                self.wait_until_asleep(packer)
+                self.wait_until_deferring(packer)
                 packer.send_signal(signal.SIGTERM)
                 self.assertEqual(packer.wait(60), runner.INCOMPLETE)
                 self.assertIn(b"interrupted before a whole step", packer.stderr.read())
@@ -184,31 +183,35 @@ class Steps(CliTest):
 
     def test_a_second_signal_ends_what_the_first_does_not(self):
         # Its output is not read, so that it cannot go on.
-        packer = self.start("compress", "--type", "f32", "--dims", "Nx20x30", "--lossless",
-                            "--flush", "1", "-", "-")
-        with packer:
+        with self.start("compress", "--type", "f32", "--dims", "Nx20x30", "--lossless", "--flush",
+                        "1", "-", "-") as packer:
             os.set_blocking(packer.stdin.fileno(), False)
             chance = random.Random(3).randbytes(STEP * 4)
             deadline = time.monotonic() + 60
-            full = 0
-            while full < 50 and time.monotonic() < deadline:
+            waiting = same = 0
+            while waiting == 0 or same < 50:
+                self.assertLess(time.monotonic(), deadline)
                 try:
                     os.write(packer.stdin.fileno(), chance)
-                    full = 0
                 except BlockingIOError:
-                    full += 1
                     time.sleep(0.01)
+                size = fcntl.ioctl(packer.stdout, termios.FIONREAD, bytes(4))
+                before, waiting = waiting, int.from_bytes(size, sys.byteorder)
+                same = same + 1 if waiting == before else 0
             packer.send_signal(signal.SIGTERM)
             time.sleep(0.2)
             packer.send_signal(signal.SIGTERM)
             self.assertEqual(packer.wait(60), -signal.SIGTERM)
 
-    def wait_until_asleep(self, process):
+    def wait_until_deferring(self, process):
+        """Until it has the pipe of its own that signals are told through."""
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:
-                if stat.read().rpartition(")")[2].split()[0] == "S":
-                    break
+        pipes = 0
+        while pipes < 2:
+            self.assertLess(time.monotonic(), deadline)
+            folder = f"/proc/{process.pid}/fd"
+            pipes = sum(int(name) > 2 and os.readlink(f"{folder}/{name}").startswith("pipe:")
+                        for name in os.listdir(folder))
             time.sleep(0.01)
         time.sleep(0.2)
 
@@ -221,9 +224,32 @@ class Steps(CliTest):
             self.write("u.firn", b"mine")
             packer.stdin.close()
             self.assertEqual(packer.wait(60), runner.OUTPUT_EXISTS)
-            self.assertIn(b"the 4 steps are in ", packer.stderr.read())
+            self.assertIn(b"the 4 steps before are in ", packer.stderr.read())
         self.assertEqual(self.read("u.firn"), b"mine")
         self.assertEqual(self.dims("u.firn.1"), [4, 20, 30])
+
+    def test_many_quiet_parts_and_an_empty_one_come_through(self):
+        zeros = bytes(STEP * 4 * 300)
+        many = self.succeeds(*ENDLESS, "--flush", "1", "-", "-", stdin=zeros).stdout
+        self.assertEqual(self.succeeds("decompress", "-", "-", stdin=many).stdout, zeros)
+        empty = self.succeeds("compress", "--type", "f32", "--dims", "0x20x30", "--abs", "1e-3",
+                              "-", "-").stdout
+        self.assertEqual(self.succeeds("decompress", "-", "-", stdin=empty).stdout, b"")
+        # One read may see no more than the empty part.
+        with self.start("decompress", "-", "-") as unpacker:
+            unpacker.stdin.write(empty)
+            unpacker.stdin.flush()
+            time.sleep(0.3)
+            unpacker.stdin.write(many)
+            unpacker.stdin.close()
+            self.assertEqual(unpacker.stdout.read(), zeros)
+            self.assertEqual(unpacker.wait(60), 0)
+
+    def test_without_standard_input(self):
+        outcome = subprocess.run(f"'{runner.PROGRAM}' {' '.join(ENDLESS)} - u.firn <&-",
+                                 shell=True, cwd=self.folder, capture_output=True, timeout=60,
+                                 check=False)
+        self.assertEqual(outcome.returncode, runner.CANNOT_READ)
 
     def test_npy_files_describe_themselves(self):
         values = smooth_field((6, 20, 30))
