@@ -174,6 +174,24 @@ TYPED_TEST(Bounds, OfPsnrEndAtTheRange) {
   }
 }
 
+// The difference of these is no number, their bound is.
+TYPED_TEST(Bounds, OfARelativeKindKnowTheWidestRange) {
+  const TypeParam top = std::numeric_limits<TypeParam>::max() * TypeParam(0.75);
+  std::vector<TypeParam> values(600);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = top * (static_cast<TypeParam>(i) / 300 - 1);
+  }
+  values[599] = top;
+  for (const Preset preset : {Preset::fast, Preset::balanced}) {
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::rel(1e-3);
+    const Info info = test::expect_promises(values, {600}, options);
+    EXPECT_LE(info.bound_abs, 2e-3 * static_cast<double>(top) * (1 + 1e-6));
+    EXPECT_GT(info.bound_abs, 0);
+  }
+}
+
 TYPED_TEST(Bounds, OfARelativeKindScaleWithTheField) {
   auto values = make_field<TypeParam>({64, 65}, Kind::noisy);
   Options options;
