@@ -205,15 +205,21 @@ class Steps(CliTest):
 
     def wait_until_deferring(self, process):
         """Until it has the pipe of its own that signals are told through."""
-        deadline = time.monotonic() + 60
-        pipes = 0
-        while pipes < 2:
-            self.assertLess(time.monotonic(), deadline)
+
+        def pipes():
             folder = f"/proc/{process.pid}/fd"
-            pipes = sum(int(name) > 2 and os.readlink(f"{folder}/{name}").startswith("pipe:")
-                        for name in os.listdir(folder))
+            try:
+                links = [os.readlink(f"{folder}/{name}") for name in os.listdir(folder)
+                         if int(name) > 2]
+            except OSError:  # one was closed meanwhile
+                return 0
+            return sum(link.startswith("pipe:") for link in links)
+
+        deadline = time.monotonic() + 60
+        while pipes() < 2:
+            self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
-        time.sleep(0.2)
+        time.sleep(0.5)
 
     def test_an_output_that_comes_into_being_meanwhile(self):
         values = smooth_field((4, 20, 30))
