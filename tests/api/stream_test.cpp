@@ -11,6 +11,7 @@
 namespace firn {
 namespace {
 
+using test::expect_within;
 using test::Kind;
 using test::make_field;
 
@@ -62,13 +63,6 @@ Bytes write_series(const std::vector<T>& values, const Shape& shape, const Optio
   EXPECT_TRUE(writer->finish().ok());
   take_all(*writer, bytes);
   return bytes;
-}
-
-template <class T>
-void expect_within(const std::vector<T>& values, const Shape& shape, const Bytes& bytes) {
-  const auto compared = verify(test::const_view_of(values, shape), bytes, test::threads(1));
-  ASSERT_TRUE(compared.ok()) << compared.error().message;
-  EXPECT_EQ(compared->violations, 0u);
 }
 
 TEST(Series, IsReadAsOneArray) {
@@ -648,158 +642,6 @@ TEST(StreamRatio, LeavesAtASteadyRateWhateverHappens) {
       EXPECT_LT(ratio, 6 * 1.7) << part;
     }
   }
-}
-
-TEST(Ratio, IsHeldByEveryPreset) {
-  const Shape shape{64, 80, 80};
-  const auto values = make_field<float>(shape, Kind::noisy);
-  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
-    Options options;
-    options.preset = preset;
-    options.bound = Bound::ratio(8);
-    const auto stream = test::compressed(values, shape, options);
-    const auto info = inspect(stream);
-    EXPECT_EQ(info->bound.kind, BoundKind::ratio);
-    EXPECT_EQ(info->bound.value, 8);
-    EXPECT_NEAR(static_cast<double>(info->original_bytes) / static_cast<double>(stream.size()), 8,
-                0.08)
-        << name_of(preset);
-    expect_within(values, shape, stream);
-    EXPECT_EQ(test::compressed(values, shape, options, 2), stream);
-  }
-}
-
-TEST(Ratio, NeverPassesMaxAbs) {
-  const Shape shape{64, 64, 64};
-  const auto values = make_field<float>(shape, Kind::noise);
-  Options options;
-  options.bound = Bound::ratio(20);
-  options.max_abs = 0.25;
-  const auto info = inspect(test::compressed(values, shape, options));
-  EXPECT_LE(info->bound_abs, 0.25);
-  EXPECT_GT(info->bound_abs, 0.24);
-  options.max_abs = -1;
-  EXPECT_FALSE(compress(test::const_view_of(values, shape), options).ok());
-  options.max_abs = 0.25;
-  options.bound = Bound::abs(1);
-  EXPECT_FALSE(compress(test::const_view_of(values, shape), options).ok());
-  options.max_abs.reset();
-  for (const double bad : {1.0, 0.0, -3.0, 1e12}) {
-    options.bound = Bound::ratio(bad);
-    EXPECT_FALSE(compress(test::const_view_of(values, shape), options).ok());
-  }
-}
-
-TEST(Ratio, OfWhatIsSmallAnywayLosesNothing) {
-  const Shape shape{64, 64, 64};
-  const auto values = make_field<float>(shape, Kind::constant);
-  Options options;
-  options.bound = Bound::ratio(5);
-  const auto stream = test::compressed(values, shape, options);
-  EXPECT_EQ(inspect(stream)->bound_abs, 0);
-  EXPECT_TRUE(test::same_bits(test::decompressed<float>(stream, shape), values));
-}
-
-TEST(Estimate, IsNearWhatCompressionGives) {
-  const Shape shape{64, 100, 100};
-  const auto values = make_field<double>(shape, Kind::noisy);
-  for (const double rel : {1e-4, 1e-5, 1e-6}) {
-    Options options;
-    options.bound = Bound::rel(rel);
-    const auto guess = estimate(test::const_view_of(values, shape), options, test::threads(1));
-    ASSERT_TRUE(guess.ok()) << guess.error().message;
-    const auto stream = test::compressed(values, shape, options);
-    const auto real = verify(test::const_view_of(values, shape), stream);
-    const double ratio =
-        static_cast<double>(values.size() * 8) / static_cast<double>(stream.size());
-    EXPECT_NEAR(guess->ratio / ratio, 1, 0.25);
-    EXPECT_NEAR(guess->psnr_db, real->psnr_db, 1);
-  }
-}
-
-TEST(Estimate, FindsTheBoundOfARatioOrAPsnr) {
-  const Shape shape{64, 100, 100};
-  const auto values = make_field<double>(shape, Kind::noisy);
-  const ArrayView array = test::const_view_of(values, shape);
-  for (const Preset preset : {Preset::fast, Preset::balanced}) {
-    for (const Bound bound : {Bound::ratio(5), Bound::ratio(12), Bound::psnr(60), Bound::psnr(90),
-                              Bound::pwrel(1e-3), Bound::lossless()}) {
-      SCOPED_TRACE(testing::Message() << name_of(bound.kind) << " " << bound.value);
-      Options options;
-      options.preset = preset;
-      options.bound = bound;
-      const auto guess = estimate(array, options, test::threads(1));
-      ASSERT_TRUE(guess.ok()) << guess.error().message;
-      EXPECT_EQ(guess->bound.kind, bound.kind);
-      EXPECT_EQ(guess->bound.value, bound.value);
-      const auto stream = test::compressed(values, shape, options);
-      const auto info = inspect(stream);
-      const double ratio =
-          static_cast<double>(values.size() * 8) / static_cast<double>(stream.size());
-      EXPECT_NEAR(guess->ratio / ratio, 1, 0.25);
-      if (bound.kind == BoundKind::psnr) {
-        EXPECT_NEAR(guess->psnr_db, bound.value, 1);
-      }
-      if (info->bound_abs > 0) {
-        EXPECT_NEAR(std::log2(guess->bound_abs / info->bound_abs), 0, 1);
-      } else {
-        EXPECT_EQ(guess->bound_abs, 0);
-      }
-    }
-  }
-}
-
-TEST(Estimate, WorksAtBothEndsOfTheNumbers) {
-  const Shape shape{40, 20, 30};
-  const auto unit = make_field<double>(shape, Kind::noisy);
-  for (const Bound bound : {Bound::ratio(12), Bound::psnr(30), Bound::rel(1e-3)}) {
-    Options options;
-    options.bound = bound;
-    const auto expected = estimate(test::const_view_of(unit, shape), options, test::threads(1));
-    ASSERT_TRUE(expected.ok());
-    for (const double scale : {1e-300, 1e300}) {
-      auto values = unit;
-      for (auto& value : values) value *= scale;
-      const auto found = estimate(test::const_view_of(values, shape), options, test::threads(1));
-      ASSERT_TRUE(found.ok()) << found.error().message;
-      EXPECT_NEAR(found->ratio / expected->ratio, 1, 0.05);
-      EXPECT_NEAR(found->psnr_db, expected->psnr_db, 0.5);
-      EXPECT_NEAR(found->bound_abs / scale / expected->bound_abs, 1, 0.1);
-    }
-  }
-  // A range without a number for its width.
-  std::vector<double> values(1000, -std::numeric_limits<double>::max());
-  values[7] = std::numeric_limits<double>::max();
-  for (const Bound bound : {Bound::ratio(12), Bound::psnr(30), Bound::rel(1e-3), Bound::abs(1e300),
-                            Bound::ratio(1e6)}) {
-    Options options;
-    options.bound = bound;
-    EXPECT_TRUE(estimate(test::const_view_of(values, Shape{1000}), options).ok());
-  }
-}
-
-TEST(Estimate, OfARatioStaysWithinItsLimits) {
-  const Shape shape{40, 50, 60};
-  const auto values = make_field<float>(shape, Kind::noisy);
-  const ArrayView array = test::const_view_of(values, shape);
-  Options options;
-  options.bound = Bound::ratio(1000);
-  options.max_abs = 1e-3;
-  const auto capped = estimate(array, options, test::threads(1));
-  ASSERT_TRUE(capped.ok());
-  EXPECT_NEAR(capped->bound_abs, 1e-3, 1e-9);
-  EXPECT_LT(capped->ratio, 1000);
-  options.max_abs.reset();
-  options.bound = Bound::ratio(1.01);
-  const auto lossless = estimate(array, options, test::threads(1));
-  ASSERT_TRUE(lossless.ok());
-  EXPECT_EQ(lossless->bound_abs, 0);
-  const std::vector<float> same(1000, 2.5f);
-  options.bound = Bound::ratio(10);
-  const auto constant = estimate(test::const_view_of(same, Shape{1000}), options, test::threads(1));
-  ASSERT_TRUE(constant.ok());
-  EXPECT_EQ(constant->bound_abs, 0);
-  EXPECT_FALSE(estimate(test::const_view_of(std::vector<float>{}, Shape{0}), options).ok());
 }
 
 }  // namespace

@@ -117,4 +117,13 @@ Info expect_promises(const std::vector<T>& values, const Shape& shape, const Opt
   return *info;
 }
 
+// Every value is within the bound of its chunk.
+template <class T>
+void expect_within(const std::vector<T>& values, const Shape& shape,
+                   const std::vector<std::uint8_t>& bytes) {
+  const auto compared = verify(const_view_of(values, shape), bytes, threads(1));
+  ASSERT_TRUE(compared.ok()) << compared.error().message;
+  EXPECT_EQ(compared->violations, 0u);
+}
+
 }  // namespace firn::test
