@@ -50,7 +50,8 @@ Pass::Pass(std::vector<std::uint64_t> values, std::vector<ChunkSize> before, con
     : values_(std::move(values)),
       before_(std::move(before)),
       now_(values_.size()),
-      finer_(values_.size()),
+      encodings_(values_.size()),
+      taken_(values_.size()),
       goal_(goal) {
   order_.resize(values_.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -159,24 +160,58 @@ Pass::Wave Pass::next() {
   // is wanted, for nothing to be done.
   constexpr double kUncertain = 0.006, kFair = 0.005;
   const double unseen = 1 - seen_before_ / all_before_;
-  const double expected = size(), most = kMostSize - kUncertain * unseen;
-  // For another bound to be better: the more is encoded, the more is lost with it.
-  const double much = 0.012 + 0.05 * (1 - unseen);
-  const bool first = done_ == first_;
-  // With the bound's own step for all.
-  const double least = (bytes_of(seen_now_, 0) + change() * bytes_of(rest_, 0)) / goal_.bytes;
-  if ((goal_.try_coarser && (least > most || (first && expected > 1 + much))) ||
-      (goal_.try_finer && first && expected < 1 - much)) {
+  const double uncertain = kUncertain * unseen;
+  // With the bound's own step for all, and with the finest.
+  const auto with_all = [&](unsigned finer) {
+    return (bytes_of(seen_now_, finer) + change() * bytes_of(rest_, finer)) / goal_.bytes;
+  };
+  if ((goal_.try_coarser && with_all(0) > kMostSize - uncertain) ||
+      (goal_.try_finer && with_all(goal_.finest) < kLeastSize + uncertain)) {
     given_up_ = true;
     return {};
   }
   unsigned finer = goal_.finer;
-  if (std::fabs(expected - 1) > kFair) {
+  if (std::fabs(size() - 1) > kFair) {
     finer =
         least_finer(goal_.finest, goal_.bytes, [&](unsigned each) { return expected_bytes(each); });
   }
+  // The first ones are few, and should not be much coarser or finer than all others.
+  constexpr unsigned kApart = 10;
+  if (done_ == first_ && !begun_again_ && unseen > 0.75 &&
+      (finer > goal_.finer + kApart || finer + kApart < goal_.finer)) {
+    begin_again(least_finer(goal_.finest, 1, with_all));
+    return wave(first_, goal_.finer);
+  }
   const std::size_t rest = order_.size() - done_;
   return wave(done_ + (rest + 2) / 3, finer);
+}
+
+// With what was seen as what is known; what was encoded comes last.
+void Pass::begin_again(unsigned finer) {
+  before_ = sizes();
+  begun_again_ = true;
+  goal_.finer = finer;
+  std::rotate(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(first_), order_.end());
+  first_ = std::min(first_, order_.size() - first_);
+  done_ = 0;
+  all_before_ = seen_before_ = seen_forecast_ = seen_ = 0;
+  seen_now_ = rest_ = {};
+  for (const std::size_t chunk : order_) {
+    all_before_ += before_[chunk].bytes;
+    rest_.add(forecast(before_[chunk], chunk), 1);
+  }
+}
+
+void Pass::take(std::size_t chunk, std::size_t encoding) {
+  if (done_ == order_.size()) {
+    seen_ -= now_[chunk].bytes;
+    seen_now_.add(forecast(now_[chunk], chunk), -1);
+  }
+  const Encoding& taken = encodings_[chunk][encoding];
+  taken_[chunk] = encoding;
+  now_[chunk] = {step_of(taken.finer), taken.bytes};
+  seen_ += taken.bytes;
+  seen_now_.add(forecast(now_[chunk], chunk), 1);
 }
 
 void Pass::took(const Wave& wave, std::span<const std::uint64_t> bytes) {
@@ -185,26 +220,43 @@ void Pass::took(const Wave& wave, std::span<const std::uint64_t> bytes) {
     const auto size = static_cast<double>(bytes[i]);
     if (done_ == order_.size()) {
       mended_ += size;
-      seen_ -= now_[chunk].bytes;
-      seen_now_.add(forecast(now_[chunk], chunk), -1);
     } else if (!before_.empty()) {
       seen_before_ += before_[chunk].bytes;
       const Forecast expected = forecast(before_[chunk], chunk);
       seen_forecast_ += bytes_of(expected, wave.finer);
       rest_.add(expected, -1);
     }
-    seen_ += size;
-    now_[chunk] = {step_of(wave.finer), size};
-    seen_now_.add(forecast(now_[chunk], chunk), 1);
-    finer_[chunk] = wave.finer;
+    encodings_[chunk].push_back({wave.finer, size});
+    take(chunk, encodings_[chunk].size() - 1);
   }
   if (done_ < order_.size()) done_ += wave.chunks.size();
+  if (done_ == order_.size()) take_best();
+}
+
+// Changes single chunks to others of their encodings as long as that brings the whole nearer.
+void Pass::take_best() {
+  while (!met()) {
+    double least = std::fabs(seen_ - goal_.bytes);
+    std::size_t best = order_.size(), encoding = 0;
+    for (const std::size_t chunk : order_) {
+      for (std::size_t i = 0; i < encodings_[chunk].size(); ++i) {
+        const double with = seen_ + encodings_[chunk][i].bytes - now_[chunk].bytes;
+        if (std::fabs(with - goal_.bytes) < least) {
+          least = std::fabs(with - goal_.bytes);
+          best = chunk;
+          encoding = i;
+        }
+      }
+    }
+    if (best == order_.size()) return;
+    take(best, encoding);
+  }
 }
 
 // The fewest chunks that can make up for what is missing or too much.
 Pass::Wave Pass::mend() {
-  constexpr double kSafe = 0.003, kShare = 0.6;
-  constexpr int kTimes = 3;
+  constexpr double kSafe = 0.003, kShare = 0.7;
+  constexpr int kTimes = 4;
   const double got = seen_ / goal_.bytes;
   if (within(got) || std::fabs(got - 1) > goal_.most_mended || times_mended_ == kTimes) return {};
   const bool more = got < 1;
@@ -212,13 +264,14 @@ Pass::Wave Pass::mend() {
   const double gap = ((more ? kLeastSize + kSafe : kMostSize - kSafe) - got) * goal_.bytes;
   const unsigned limit = more ? goal_.finest : 0;
   std::vector<std::size_t> chunks = order_;
+  const auto finer_of = [&](std::size_t chunk) { return encodings_[chunk][taken_[chunk]].finer; };
   std::stable_sort(chunks.begin(), chunks.end(), [&](std::size_t a, std::size_t b) {
-    if (finer_[a] != finer_[b]) return more == (finer_[a] < finer_[b]);
+    if (finer_of(a) != finer_of(b)) return more == (finer_of(a) < finer_of(b));
     return now_[a].bytes > now_[b].bytes;
   });
   const auto change_of = [&](std::size_t chunk, unsigned finer) {
     const Forecast expected = forecast(now_[chunk], chunk);
-    return bytes_of(expected, finer) - bytes_of(expected, finer_[chunk]);
+    return bytes_of(expected, finer) - bytes_of(expected, finer_of(chunk));
   };
   double reach = 0, again = mended_;
   std::size_t count = 0;

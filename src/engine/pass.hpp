@@ -5,8 +5,9 @@
 // than the bound's (a chunk may have that, see docs/format.md): the less is certain, the more.
 // After each wave the rest are given a coarser or a finer one, so that the whole comes out as it
 // should; what cannot is given up. Some chunks that are encoded once more make up for what is
-// missing or too much in the end. So one pass meets the size even where sizes leap from bound to
-// bound, and no value is further off than the bound.
+// missing or too much in the end, and of what a chunk was encoded as, any may be taken. So one pass
+// meets the size even where sizes leap from bound to bound, and no value is further off than the
+// bound.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,7 @@ class Pass {
     double most_mended;  // by how much the size may be off for single chunks to make up for it
     double bytes;        // that all chunks are to take
     double slope;        // of evenly(), as it is expected to be
-    // Whether to give up when only such a bound can meet the size, or would do so better.
+    // Whether to give up when only such a bound can meet the size.
     bool try_coarser, try_finer;
   };
   struct Wave {
@@ -54,6 +55,8 @@ class Pass {
   // Some chunks are not encoded, because the whole would be too large, or much too small.
   bool given_up() const { return given_up_; }
   bool met() const { return within(size()); }
+  // Which of a chunk's encodings, in the order in which it took them, is part of the whole.
+  std::size_t taken(std::size_t chunk) const { return taken_[chunk]; }
   // Of all chunks over what they are to take: as it is expected with the goal's step for the rest,
   // if there is one.
   double size() const { return expected_bytes(goal_.finer) / goal_.bytes; }
@@ -63,6 +66,10 @@ class Pass {
   std::vector<ChunkSize> sizes() const;
 
  private:
+  struct Encoding {
+    unsigned finer;
+    double bytes;
+  };
   // As a polynomial of the step's distance from the bound's.
   struct Forecast {
     double bytes[3] = {};
@@ -75,6 +82,9 @@ class Pass {
   void put_in_order();
   Wave wave(std::size_t end, unsigned finer) const;
   Wave mend();
+  void begin_again(unsigned finer);
+  void take(std::size_t chunk, std::size_t encoding);
+  void take_best();
   double step_of(unsigned finer) const;
   Forecast forecast(const ChunkSize& known, std::size_t chunk) const;
   double bytes_of(const Forecast& forecast, unsigned finer) const;
@@ -83,7 +93,8 @@ class Pass {
 
   std::vector<std::uint64_t> values_;
   std::vector<ChunkSize> before_, now_;
-  std::vector<unsigned> finer_;
+  std::vector<std::vector<Encoding>> encodings_;
+  std::vector<std::size_t> taken_;
   Goal goal_;
   std::vector<std::size_t> order_;  // in which chunks are encoded
   std::size_t first_ = 0;           // of them are the first wave
@@ -93,7 +104,7 @@ class Pass {
   double all_before_ = 0, seen_before_ = 0, seen_forecast_ = 0, seen_ = 0;
   double mended_ = 0;  // bytes that were encoded again
   int times_mended_ = 0;
-  bool given_up_ = false;
+  bool begun_again_ = false, given_up_ = false;
 };
 
 }  // namespace firn::engine

@@ -13,7 +13,7 @@ namespace {
 
 // The sample; it may be smaller where it costs more, and rehearsals follow.
 constexpr std::uint64_t kSampleShare = 24, kSmallSampleShare = 40;
-constexpr std::uint64_t kLeastSample = 8192, kMostSample = 1 << 20;
+constexpr std::uint64_t kLeastSample = 8192, kLeastSmallSample = 4096, kMostSample = 1 << 20;
 // The bits that a value of the whole takes when one of a sample takes so many. Chunks of boxes have
 // more borders, in one dimension hardly so, those of a mask among them, and a sample is not encoded
 // in every way. What predicts across borders misses there by about as many codes whatever the
@@ -36,10 +36,12 @@ double rough_bits(double bits, bool automatic, Preset preset) {
 // So many compressions may be given up on the way.
 constexpr int kOften = 4;
 constexpr int kMaxAttempts = 8;
-// A chunk's size over what it takes in a rehearsal of contexts, about.
-constexpr double kOfRehearsal = 1.004;
-// Of a record, in the index, about.
-constexpr std::size_t kIndexBytes = 5;
+// Of the index, about.
+std::size_t index_bytes(std::size_t chunks, double stream_bytes) {
+  constexpr double kLongSize = 1 << 14;  // a varint of three bytes
+  if (chunks < 2) return 0;
+  return 16 + chunks * (stream_bytes < kLongSize * static_cast<double>(chunks) ? 4 : 5);
+}
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
 // How far from a sample the curve through the samples is trusted, in octaves of the bound.
@@ -213,9 +215,10 @@ Result<RateSearch::Try> RateSearch::first() {
   // Elsewhere a rehearsal is no less work than a compression.
   automatic_ = plan->parameters.pipeline == Pipeline::automatic;
   rehearses_ = automatic_ || plan->parameters.pipeline == Pipeline::blockpack;
-  const std::uint64_t share = automatic_ ? kSmallSampleShare : kSampleShare;
-  sample_.emplace(array_, plan->header.chunk, fill_,
-                  std::clamp(count / share, kLeastSample, kMostSample));
+  const std::uint64_t values =
+      automatic_ ? std::max(count / kSmallSampleShare, kLeastSmallSample)
+                 : std::max(count / kSampleShare, kLeastSample);
+  sample_.emplace(array_, plan->header.chunk, fill_, std::min(values, kMostSample));
   const Roughness& whole = sample_->whole();
   // The values seen tell the range well enough, unless they are all the same.
   knows_highest_ = !(whole.high() > whole.low());
@@ -239,7 +242,21 @@ Result<RateSearch::Try> RateSearch::first() {
 Result<RateSearch::Try> RateSearch::lossy() {
   const double found = solve(bits_wanted());
   if (error_) return *error_;
+  if (samples_.size() > 1) {
+    from_ = samples_.front().bound;
+    to_ = samples_.back().bound;
+  }
   return Try{bound_of(found), 0, rehearses_};
+}
+
+// Of evenly(), by the curve through the samples.
+double RateSearch::sampled_slope(double from, double to) const {
+  const auto at = [&](double log_bound) {
+    const auto [a, b] = segment(&Point::bound, log_bound);
+    const double rise = evenly(b.size) - evenly(a.size);
+    return evenly(a.size) + rise * (log_bound - a.bound) / (b.bound - a.bound);
+  };
+  return std::clamp((at(to) - at(from)) / (to - from), kSteepest, kFlattest);
 }
 
 // Of evenly(), where the search is: as two compressions tell, unless they are too near each other,
@@ -247,11 +264,7 @@ Result<RateSearch::Try> RateSearch::lossy() {
 double RateSearch::slope() const {
   constexpr double kApart = 0.2, kUnlike = 3;
   double sampled = -1;
-  if (samples_.size() > 1) {
-    const Point &low = samples_.front(), &high = samples_.back();
-    sampled = std::clamp((evenly(high.size) - evenly(low.size)) / (high.bound - low.bound),
-                         kSteepest, kFlattest);
-  }
+  if (samples_.size() > 1) sampled = sampled_slope(from_, to_);
   for (std::size_t i = points_.size(); i-- > 1;) {
     const Point &last = points_.back(), &other = points_[i - 1];
     const double run = last.bound - other.bound;
@@ -266,14 +279,15 @@ double RateSearch::slope() const {
 // A bound somewhat coarser than the step that is wanted, so that the size can still be changed
 // either way: the more, the further it is from what is known.
 RateSearch::Try RateSearch::with_reserve(double wanted) const {
-  constexpr double kUncertain = 0.1, kFew = 0.004, kMost = 0.06;
-  constexpr std::size_t kSeveral = 8;
+  constexpr double kUncertain = 0.3, kFew = 0.02, kMost = 0.2, kMostOfFew = 0.3;
+  constexpr std::size_t kFewChunks = 4, kSeveral = 8;
   if (sizes_.size() == 1) return {bound_of(wanted)};
   const double rate = -slope() / (exp2_of(bits_wanted()) + 1.44);  // of the size's logarithm
   // The fewer chunks there are, the more is lost with the first ones.
   const double loss = sizes_.size() < kSeveral ? 2 : 1;
   const double uncertain = loss * std::max(kUncertain * std::fabs(points_.back().size), kFew);
-  const double finer = std::floor(256 * (1 - exp2_of(-std::min(uncertain / rate, kMost))));
+  const double most = sizes_.size() < kFewChunks ? kMostOfFew : kMost;
+  const double finer = std::floor(256 * (1 - exp2_of(-std::min(uncertain / rate, most))));
   const double bound = bound_of(wanted) * 256 / (256 - finer);
   if (log2_of(bound) > highest_) return {bound_of(wanted)};
   return {bound, static_cast<unsigned>(finer)};
@@ -282,14 +296,14 @@ RateSearch::Try RateSearch::with_reserve(double wanted) const {
 Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
                       double other_bytes) const {
   constexpr int kSometimes = 2, kLongSearch = 3;
-  constexpr unsigned kFinest = 40;
+  constexpr unsigned kFiner = 48;
   Pass::Goal goal{};
   goal.bytes = bytes_for_chunks(other_bytes);
   if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
   goal.step = log2_of(attempt.bound_abs);
   goal.finer = attempt.finer;
-  goal.finest = attempts_ < kLongSearch ? kFinest : format::kMaxFiner;
-  goal.most_mended = attempts_ < kLongSearch ? 0.04 : 0.15;
+  goal.finest = std::min<unsigned>(format::kMaxFiner, attempt.finer + kFiner);
+  goal.most_mended = attempts_ < kLongSearch ? 0.08 : 0.15;
   goal.slope = slope();
   goal.try_coarser = goal.step < highest_ && given_up_ < kOften;
   goal.try_finer = given_up_ < kSometimes;
@@ -338,6 +352,7 @@ void RateSearch::forget_if_far(double wanted, double here,
 
 std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& pass,
                                                 std::vector<pipelines::Choice>* choices) {
+  constexpr int kEnough = 3;
   const double got = pass.size();
   best_ = false;
   if (!pass.given_up()) {
@@ -354,11 +369,28 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
       const auto begin = lossy();
       return begin ? std::optional(*begin) : std::nullopt;
     }
-    if (lossless || pass.met() || attempts_ == kMaxAttempts) return {};
+    // Where sizes leap, one that is a little too small must do.
+    constexpr double kLittle = 1.025;  // of best_off_
+    if (lossless || pass.met() || attempts_ > kMaxAttempts ||
+        (attempts_ >= kEnough && best_off_ < kLittle)) {
+      return {};
+    }
+    if (attempts_ == kMaxAttempts) {
+      // The ratio comes before the bound.
+      if (best_off_ < 2) return {};
+      choices->clear();
+      sizes_.clear();
+      return Try{bound_of(within_reach(HUGE_VAL))};
+    }
     // Keeps one of the others, for the slope.
     while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
   }
   given_up_ += pass.given_up();
+  // Some chunks with a bound that is coarse enough, others with finer steps.
+  if (attempts_ == kEnough && best_off_ >= 2 && !pass.given_up()) {
+    given_up_ = kOften;
+    return Try{bound_of(small_enough_ ? *small_enough_ : within_reach(HUGE_VAL))};
+  }
   const auto result =
       better({pass.step(), log2_of(got), !pass.given_up()}, attempt, pass.sizes(), choices);
   if (result || attempts_ > 0 || error_) return result;
@@ -370,11 +402,12 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
 RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> sizes,
                                  double other_bytes, std::vector<pipelines::Choice>* choices) {
   double bytes = 0;
-  for (ChunkSize& each : sizes) {
-    if (automatic_) each.bytes *= kOfRehearsal;
-    bytes += each.bytes;
-  }
+  for (const ChunkSize& each : sizes) bytes += each.bytes;
   const double size = log2_of(bytes / bytes_for_chunks(other_bytes));
+  if (const double bound = log2_of(attempt.bound_abs);
+      size < 0 && (!small_enough_ || bound < *small_enough_)) {
+    small_enough_ = bound;
+  }
   auto result =
       better({log2_of(attempt.bound_abs), size, false}, attempt, std::move(sizes), choices);
   // Few chunks cannot be led far to the size, so that the bound is to be found first.
@@ -382,7 +415,7 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   constexpr int kMostRehearsals = 3;
   // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
-  constexpr double kFair = 0.004, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25, kNearBlocks = 1.5;
+  constexpr double kFair = 0.01, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25, kNearBlocks = 1.5;
   if (!result || std::fabs(size) < kFair) return Try{attempt.bound_abs};
   double near = kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
@@ -412,20 +445,52 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
   if (sizes_.empty()) chosen_at_ = here.bound;
   sizes_ = std::move(sizes);
   points_.push_back(here);
-  const auto wanted = next_bound();
+  auto wanted = next_bound();
   if (!wanted) return {};
+  // Far from where the array is known, its sample tells the way.
+  constexpr double kFar = 0.5;
+  if (rehearses_ && !automatic_ && points_.size() == 1 && samples_.size() > 1 &&
+      std::fabs(*wanted - here.bound) > kFar) {
+    take_sample(*wanted);
+    if (samples_.size() > 1) {
+      from_ = here.bound;
+      to_ = *wanted;
+    }
+    wanted = next_bound();
+    if (!wanted) return {};
+  }
   const Try result = with_reserve(*wanted);
   forget_if_far(*wanted, here.bound, choices);
   return result;
 }
 
-Status compress_to_ratio(const ArrayView& array, const Options& options, const Execution& execution,
+namespace {
+
+// Several chunks can be led to a size together. In one dimension they take no more, unless the way
+// in which they are encoded is to be chosen for each.
+Options in_several_chunks(const ArrayView& array, Options options) {
+  constexpr std::uint64_t kChunks = 12, kLeast = 8192;
+  const auto plan = plan::check_options(array.type, array.shape, options);
+  if (!plan || options.chunk.rank != 0 || array.shape.rank != 1 ||
+      plan->parameters.pipeline == Pipeline::automatic) {
+    return options;
+  }
+  const std::uint64_t values = std::max(kLeast, array.shape.extents[0] / kChunks);
+  options.chunk = plan->header.chunk;
+  options.chunk.extents[0] = std::min(options.chunk.extents[0], values);
+  return options;
+}
+
+}  // namespace
+
+Status compress_to_ratio(const ArrayView& array, const Options& asked, const Execution& execution,
                          pipelines::Workers& workers, CompressScratch& scratch, Output& output) {
+  const Options options = in_several_chunks(array, asked);
   RateSearch search(array, options, workers);
   const auto first = search.first();
   if (!first) return first.error();
   std::vector<pipelines::Choice> choices;
-  std::vector<std::vector<std::uint8_t>> records, best;
+  std::vector<std::vector<std::uint8_t>> best;
   std::optional<plan::Plan> best_plan;
   for (std::optional<RateSearch::Try> attempt = *first; attempt;) {
     auto plan = plan_for_step(array, options, attempt->bound_abs, workers);
@@ -437,11 +502,10 @@ Status compress_to_ratio(const ArrayView& array, const Options& options, const E
     const ChunkEncoder encoder(array, *plan, scratch.books);
     const auto count = static_cast<std::size_t>(encoder.grid().count());
     choices.resize(count);
-    records.resize(count);
     std::vector<std::uint64_t> values(count);
     for (std::size_t i = 0; i < count; ++i) values[i] = encoder.values(i);
     const auto other_bytes =
-        static_cast<double>(beginning.size() + (count > 1 ? kIndexBytes * count : 0));
+        static_cast<double>(beginning.size() + index_bytes(count, search.target_bytes()));
     Progress progress(execution, array.shape.count() * size_of(array.type));
     if (attempt->rehearsal) {
       std::vector<ChunkSize> sizes(count);
@@ -457,6 +521,7 @@ Status compress_to_ratio(const ArrayView& array, const Options& options, const E
     }
     Pass pass = search.pass(*attempt, std::move(values), other_bytes);
     std::vector<std::uint64_t> sizes;
+    std::vector<std::vector<std::vector<std::uint8_t>>> records(count);  // all of each chunk
     for (auto wave = pass.next(); !wave.chunks.empty(); wave = pass.next()) {
       sizes.resize(wave.chunks.size());
       workers.for_each(sizes.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
@@ -465,7 +530,7 @@ Status compress_to_ratio(const ArrayView& array, const Options& options, const E
         std::uint64_t& size = sizes[static_cast<std::size_t>(i)];
         std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
         size = encoder.encode(chunk, &choice, wave.finer, nullptr, workspace, bytes);
-        records[static_cast<std::size_t>(chunk)].assign(bytes, bytes + size);
+        records[static_cast<std::size_t>(chunk)].emplace_back(bytes, bytes + size);
         return progress.add(encoder.values(chunk) * size_of(array.type));
       });
       if (progress.cancelled()) return Progress::error();
@@ -473,7 +538,8 @@ Status compress_to_ratio(const ArrayView& array, const Options& options, const E
     }
     attempt = search.next(*attempt, pass, &choices);
     if (search.best()) {
-      std::swap(records, best);
+      best.resize(count);
+      for (std::size_t i = 0; i < count; ++i) best[i] = std::move(records[i][pass.taken(i)]);
       best_plan = std::move(*plan);
     }
   }

@@ -55,6 +55,7 @@ class RateSearch {
            std::vector<pipelines::Choice>* choices);
   // Whether the last one is the best so far.
   bool best() const { return best_; }
+  double target_bytes() const { return target_bytes_; }
   const std::optional<Error>& error() const { return error_; }
 
  private:
@@ -76,6 +77,7 @@ class RateSearch {
   double bits_wanted() const;
   double bytes_for_chunks(double other_bytes) const;
   double slope() const;
+  double sampled_slope(double from, double to) const;
   std::optional<Try> better(const Point& here, const Try& attempt, std::vector<ChunkSize> sizes,
                             std::vector<pipelines::Choice>* choices);
   // As its logarithm.
@@ -100,9 +102,11 @@ class RateSearch {
   std::vector<Point> samples_;                     // by bound
   std::vector<pipelines::Choice> sample_choices_;  // of its chunks, made at this bound (log2):
   double sample_chosen_at_ = 0;
+  double from_ = 0, to_ = 0;  // between which of them the array's size is sought
 
   std::vector<Point> points_;  // compressions, in order
   double chosen_at_ = 0;       // log2 of the bound at which their chunks' choices were made
+  std::optional<double> small_enough_;  // likewise, the finest that a rehearsal found to be so
   double best_off_ = 0;
   bool best_ = false;
   int attempts_ = 0, given_up_ = 0, rehearsals_ = 0;
