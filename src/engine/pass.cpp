@@ -263,7 +263,12 @@ Pass::Wave Pass::mend() {
   // To a safe distance from the nearer limit.
   const double gap = ((more ? kLeastSize + kSafe : kMostSize - kSafe) - got) * goal_.bytes;
   const unsigned limit = more ? goal_.finest : 0;
-  std::vector<std::size_t> chunks = order_;
+  // What was encoded several times in vain is left alone.
+  constexpr std::size_t kOften = 3;
+  std::vector<std::size_t> chunks;
+  for (const std::size_t chunk : order_) {
+    if (encodings_[chunk].size() < kOften) chunks.push_back(chunk);
+  }
   const auto finer_of = [&](std::size_t chunk) { return encodings_[chunk][taken_[chunk]].finer; };
   std::stable_sort(chunks.begin(), chunks.end(), [&](std::size_t a, std::size_t b) {
     if (finer_of(a) != finer_of(b)) return more == (finer_of(a) < finer_of(b));
@@ -290,6 +295,14 @@ Pass::Wave Pass::mend() {
     for (const std::size_t chunk : chunks) sum += change_of(chunk, finer);
     return sum;
   });
+  // Another than those that it has.
+  const auto known = [&](std::size_t chunk) {
+    return std::any_of(encodings_[chunk].begin(), encodings_[chunk].end(),
+                       [&](const Encoding& each) { return each.finer == result.finer; });
+  };
+  while (result.finer != limit && std::any_of(chunks.begin(), chunks.end(), known)) {
+    more ? ++result.finer : --result.finer;
+  }
   result.chunks.assign(chunks.begin(), chunks.end());
   std::sort(result.chunks.begin(), result.chunks.end());
   ++times_mended_;

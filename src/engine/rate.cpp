@@ -276,27 +276,18 @@ double RateSearch::slope() const {
   return sampled;
 }
 
-// A bound somewhat coarser than the step that is wanted, so that the size can still be changed
-// either way: the more, the further it is from what is known.
+// A bound coarser than the step that is wanted, so that the size can still be changed either way.
 RateSearch::Try RateSearch::with_reserve(double wanted) const {
-  constexpr double kUncertain = 0.3, kFew = 0.02, kMost = 0.2, kMostOfFew = 0.3;
-  constexpr std::size_t kFewChunks = 4, kSeveral = 8;
-  if (sizes_.size() == 1) return {bound_of(wanted)};
-  const double rate = -slope() / (exp2_of(bits_wanted()) + 1.44);  // of the size's logarithm
-  // The fewer chunks there are, the more is lost with the first ones.
-  const double loss = sizes_.size() < kSeveral ? 2 : 1;
-  const double uncertain = loss * std::max(kUncertain * std::fabs(points_.back().size), kFew);
-  const double most = sizes_.size() < kFewChunks ? kMostOfFew : kMost;
-  const double finer = std::floor(256 * (1 - exp2_of(-std::min(uncertain / rate, most))));
-  const double bound = bound_of(wanted) * 256 / (256 - finer);
-  if (log2_of(bound) > highest_) return {bound_of(wanted)};
-  return {bound, static_cast<unsigned>(finer)};
+  constexpr unsigned kFiner = 40;
+  const double bound = bound_of(wanted) * 256 / (256 - kFiner);
+  if (sizes_.size() == 1 || log2_of(bound) > highest_) return {bound_of(wanted)};
+  return {bound, kFiner};
 }
 
 Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
                       double other_bytes) const {
   constexpr int kSometimes = 2, kLongSearch = 3;
-  constexpr unsigned kFiner = 48;
+  constexpr unsigned kFiner = 56;
   Pass::Goal goal{};
   goal.bytes = bytes_for_chunks(other_bytes);
   if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
