@@ -262,7 +262,7 @@ double RateSearch::sampled_slope(double from, double to) const {
 // Of evenly(), where the search is: as two compressions tell, unless they are too near each other,
 // or else the samples.
 double RateSearch::slope() const {
-  constexpr double kApart = 0.2, kUnlike = 3;
+  constexpr double kApart = 0.5, kUnlike = 2;
   double sampled = -1;
   if (samples_.size() > 1) sampled = sampled_slope(from_, to_);
   for (std::size_t i = points_.size(); i-- > 1;) {
@@ -278,22 +278,26 @@ double RateSearch::slope() const {
 
 // A bound coarser than the step that is wanted, so that the size can still be changed either way.
 RateSearch::Try RateSearch::with_reserve(double wanted) const {
-  constexpr unsigned kFiner = 40;
-  const double bound = bound_of(wanted) * 256 / (256 - kFiner);
+  // Of the size's logarithm; and as 256ths of the step.
+  constexpr double kReserve = 0.07, kLeast = 40, kMost = 80;
+  const double rate = -slope() / (exp2_of(bits_wanted()) + 1.44);
+  const double finer =
+      std::clamp(std::floor(256 * (1 - exp2_of(-kReserve / rate))), kLeast, kMost);
+  const double bound = bound_of(wanted) * 256 / (256 - finer);
   if (sizes_.size() == 1 || log2_of(bound) > highest_) return {bound_of(wanted)};
-  return {bound, kFiner};
+  return {bound, static_cast<unsigned>(finer)};
 }
 
 Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
                       double other_bytes) const {
   constexpr int kSometimes = 2, kLongSearch = 3;
-  constexpr unsigned kFiner = 56;
+  constexpr unsigned kFinest = 96;
   Pass::Goal goal{};
   goal.bytes = bytes_for_chunks(other_bytes);
   if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
   goal.step = log2_of(attempt.bound_abs);
   goal.finer = attempt.finer;
-  goal.finest = std::min<unsigned>(format::kMaxFiner, attempt.finer + kFiner);
+  goal.finest = attempt.finer == 0 ? kFinest : std::min<unsigned>(format::kMaxFiner, 2 * attempt.finer);
   goal.most_mended = attempts_ < kLongSearch ? 0.08 : 0.15;
   goal.slope = slope();
   goal.try_coarser = goal.step < highest_ && given_up_ < kOften;
@@ -411,7 +415,9 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   double near = kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
   if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;
-  result->rehearsal = ++rehearsals_ < kMostRehearsals && std::fabs(size) > near;
+  if (++rehearsals_ < kMostRehearsals && std::fabs(size) > near) {
+    return Try{result->bound_abs * (256 - result->finer) / 256, 0, true};
+  }
   return *result;
 }
 

@@ -193,6 +193,9 @@ double rough_log2(double value) {
 // what it takes with a step that is finer by as much.
 class Judge {
  public:
+  // In 256ths: with much finer steps the error would be far too small elsewhere.
+  static constexpr unsigned kMostFiner = 64;
+
   Judge(const Parameters& parameters, std::size_t count)
       : tune_psnr_(parameters.tune_psnr && !parameters.pointwise),
         count_(static_cast<double>(count)) {}
@@ -217,7 +220,7 @@ class Judge {
     if (tune_psnr_ || !excessive(encoded)) return 0;
     const double ratio = limit(encoded) / encoded.mean_square;
     unsigned finer = 0;
-    for (double step = 1; finer < format::kMaxFiner && step * step > ratio; ++finer) {
+    for (double step = 1; finer < kMostFiner && step * step > ratio; ++finer) {
       step -= 1.0 / 256;
     }
     return static_cast<std::uint8_t>(finer < kLeastFiner ? 0 : finer);
@@ -454,7 +457,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     if (const unsigned more = judge.finer(*encoded); more > 0) {
       Candidate finer = list[0];
       finer.finer =
-          static_cast<std::uint8_t>(std::min<unsigned>(finer.finer + more, format::kMaxFiner));
+          static_cast<std::uint8_t>(std::min<unsigned>(finer.finer + more, Judge::kMostFiner));
       encode_again(finer);
     }
     // Where nothing happens errors linger, whatever the step: then the best that needs no finer
