@@ -175,10 +175,9 @@ Pass::Wave Pass::next() {
     finer =
         least_finer(goal_.finest, goal_.bytes, [&](unsigned each) { return expected_bytes(each); });
   }
-  // The first ones are few, and should not be much coarser or finer than all others.
-  constexpr unsigned kApart = 10;
-  if (done_ == first_ && !begun_again_ && unseen > 0.75 &&
-      (finer > goal_.finer + kApart || finer + kApart < goal_.finer)) {
+  // The first ones are few, and should not be much coarser than all others.
+  constexpr unsigned kApart = 12;
+  if (done_ == first_ && !begun_again_ && unseen > 0.75 && finer > goal_.finer + kApart) {
     begin_again(least_finer(goal_.finest, 1, with_all));
     return wave(first_, goal_.finer);
   }
