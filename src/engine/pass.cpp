@@ -29,8 +29,8 @@ double bits_after(double bits, double rise) {
 
 // The least finer step with which `bytes` are enough, or the finest.
 template <class BytesOf>
-unsigned least_finer(unsigned finest, double bytes, BytesOf bytes_of) {
-  unsigned low = 0, high = finest;
+unsigned least_finer(unsigned coarsest, unsigned finest, double bytes, BytesOf bytes_of) {
+  unsigned low = coarsest, high = finest;
   while (low < high) {
     const unsigned middle = (low + high) / 2;
     if (bytes_of(middle) < bytes) {
@@ -165,7 +165,7 @@ Pass::Wave Pass::next() {
   const auto with_all = [&](unsigned finer) {
     return (bytes_of(seen_now_, finer) + change() * bytes_of(rest_, finer)) / goal_.bytes;
   };
-  if ((goal_.try_coarser && with_all(0) > kMostSize - uncertain) ||
+  if ((goal_.try_coarser && with_all(goal_.coarsest) > kMostSize - uncertain) ||
       (goal_.try_finer && with_all(goal_.finest) < kLeastSize + uncertain)) {
     given_up_ = true;
     return {};
@@ -173,12 +173,12 @@ Pass::Wave Pass::next() {
   unsigned finer = goal_.finer;
   if (std::fabs(size() - 1) > kFair) {
     finer =
-        least_finer(goal_.finest, goal_.bytes, [&](unsigned each) { return expected_bytes(each); });
+        least_finer(goal_.coarsest, goal_.finest, goal_.bytes, [&](unsigned each) { return expected_bytes(each); });
   }
   // The first ones are few, and should not be much coarser than all others.
   constexpr unsigned kApart = 12;
   if (done_ == first_ && !begun_again_ && unseen > 0.75 && finer > goal_.finer + kApart) {
-    begin_again(least_finer(goal_.finest, 1, with_all));
+    begin_again(least_finer(goal_.coarsest, goal_.finest, 1, with_all));
     return wave(first_, goal_.finer);
   }
   const std::size_t rest = order_.size() - done_;
@@ -261,7 +261,7 @@ Pass::Wave Pass::mend() {
   const bool more = got < 1;
   // To a safe distance from the nearer limit.
   const double gap = ((more ? kLeastSize + kSafe : kMostSize - kSafe) - got) * goal_.bytes;
-  const unsigned limit = more ? goal_.finest : 0;
+  const unsigned limit = more ? goal_.finest : goal_.coarsest;
   // What was encoded several times in vain is left alone.
   constexpr std::size_t kOften = 3;
   std::vector<std::size_t> chunks;
@@ -289,7 +289,7 @@ Pass::Wave Pass::mend() {
   }
   chunks.resize(count);
   Wave result;
-  result.finer = least_finer(goal_.finest, gap, [&](unsigned finer) {
+  result.finer = least_finer(goal_.coarsest, goal_.finest, gap, [&](unsigned finer) {
     double sum = 0;
     for (const std::size_t chunk : chunks) sum += change_of(chunk, finer);
     return sum;

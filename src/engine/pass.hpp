@@ -35,7 +35,7 @@ class Pass {
   struct Goal {
     double step;     // of the bound, log2
     unsigned finer;  // what is expected to meet the size
-    unsigned finest;
+    unsigned coarsest, finest;
     double most_mended;  // by how much the size may be off for single chunks to make up for it
     double bytes;        // that all chunks are to take
     double slope;        // of evenly(), as it is expected to be

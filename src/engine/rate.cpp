@@ -276,28 +276,27 @@ double RateSearch::slope() const {
   return sampled;
 }
 
-// A bound coarser than the step that is wanted, so that the size can still be changed either way.
+// A bound twice as coarse as the step that is wanted, so that the size can still be changed either
+// way.
 RateSearch::Try RateSearch::with_reserve(double wanted) const {
-  // Of the size's logarithm; and as 256ths of the step.
-  constexpr double kReserve = 0.07, kLeast = 40, kMost = 80;
-  const double rate = -slope() / (exp2_of(bits_wanted()) + 1.44);
-  const double finer =
-      std::clamp(std::floor(256 * (1 - exp2_of(-kReserve / rate))), kLeast, kMost);
-  const double bound = bound_of(wanted) * 256 / (256 - finer);
-  if (sizes_.size() == 1 || log2_of(bound) > highest_) return {bound_of(wanted)};
-  return {bound, static_cast<unsigned>(finer)};
+  const double step = bound_of(wanted);
+  if (sizes_.size() == 1) return {step};
+  const double bound = std::min(2 * step, bound_of(highest_));
+  const auto finer = static_cast<unsigned>(256 * (1 - step / bound));
+  return {step * 256 / (256 - finer), finer};
 }
 
 Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
                       double other_bytes) const {
   constexpr int kSometimes = 2, kLongSearch = 3;
-  constexpr unsigned kFinest = 96;
+  constexpr unsigned kFinest = 96;  // 256ths of what is expected
   Pass::Goal goal{};
   goal.bytes = bytes_for_chunks(other_bytes);
   if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
   goal.step = log2_of(attempt.bound_abs);
   goal.finer = attempt.finer;
-  goal.finest = attempt.finer == 0 ? kFinest : std::min<unsigned>(format::kMaxFiner, 2 * attempt.finer);
+  goal.finest = attempt.finer + (256 - attempt.finer) * kFinest / 256;
+  goal.coarsest = attempt.finer - std::min(attempt.finer, (256 - attempt.finer) / 2);
   goal.most_mended = attempts_ < kLongSearch ? 0.08 : 0.15;
   goal.slope = slope();
   goal.try_coarser = goal.step < highest_ && given_up_ < kOften;

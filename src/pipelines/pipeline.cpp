@@ -96,8 +96,9 @@ template <class T>
 bool encode_with(const Candidate& candidate, const Box<const T>& chunk, const Parameters& options,
                  Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
   Parameters parameters = options;
-  parameters.finer = static_cast<std::uint8_t>(
-      std::min<unsigned>(candidate.finer + options.finer, format::kMaxFiner));
+  const unsigned share = (256u - candidate.finer) * (256u - options.finer);
+  parameters.finer =
+      static_cast<std::uint8_t>(std::min<unsigned>(256 - (share + 128) / 256, format::kMaxFiner));
   switch (candidate.pipeline) {
     case Pipeline::lorenzo:
       return encode_lorenzo(chunk, parameters, workspace, out, encoded);
