@@ -394,11 +394,11 @@ Result<Info> inspect(std::span<const std::uint8_t> bytes) {
           double& error = pointwise ? info.max_pwrel_error : info.max_abs_error;
           alike = alike && part.header.bound.kind == info.bound.kind &&
                   part.header.bound.value == info.bound.value;
-          bound = std::max(bound, part.header.bound_abs);
+          bound = std::max(bound, part.header.promised());
           info.chunk_count += part.grid.count();
           if (part.records.entries.size() != part.grid.count()) {
             info.complete = false;
-            error = std::max(error, part.header.bound_abs);
+            error = std::max(error, part.header.promised());
           }
           for (const auto& entry : part.records.entries) {
             error = std::max(error,
@@ -436,7 +436,7 @@ Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> byte
             chunk.offset = offset + entry.offset;
             chunk.size_bytes = entry.size;
             const bool pointwise = header.bound.kind == BoundKind::pwrel;
-            if (!pointwise) chunk.bound_abs = header.bound_abs;
+            if (!pointwise) chunk.bound_abs = header.promised();
             (pointwise ? chunk.max_pwrel_error : chunk.max_abs_error) =
                 container::error_of_units(entry.error_units, header.bound_abs);
             chunk.origin = region.origin;
@@ -525,7 +525,7 @@ Result<Comparison> verify(const ArrayView& original, std::span<const std::uint8_
             return view;
           };
           const auto compared = compare(slice(original), slice(values),
-                                        promised(part.header.bound.kind, part.header.bound_abs),
+                                        promised(part.header.bound.kind, part.header.promised()),
                                         part.header.fill, execution);
           if (!compared) return compared.error();
           if (compared->violations != 0 && whole->violations == 0) {

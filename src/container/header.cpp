@@ -40,6 +40,7 @@ void write_header(Header& header, ByteWriter& out) {
   if (header.bound.kind != BoundKind::lossless && header.bound.kind != BoundKind::abs) {
     out.write<double>(header.bound.value);
   }
+  if (header.bound.kind == BoundKind::ratio) out.write<std::uint8_t>(header.tighter);
   if (header.fill) {
     if (header.type == Type::f32) {
       out.write<float>(static_cast<float>(*header.fill));
@@ -109,6 +110,7 @@ Result<Header> read_header(ByteReader& in, std::span<const std::uint8_t> stream)
   if (header.bound.kind != BoundKind::lossless && header.bound.kind != BoundKind::abs) {
     header.bound.value = in.read<double>();
   }
+  if (header.bound.kind == BoundKind::ratio) header.tighter = in.read<std::uint8_t>();
   if ((descriptor & format::kHasFill) != 0) {
     header.fill = header.type == Type::f32 ? in.read<float>() : in.read<double>();
   }

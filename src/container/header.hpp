@@ -15,13 +15,17 @@ struct Header {
   Shape shape;
   Shape chunk;           // of the same rank
   Bound bound;           // as asked for
-  double bound_abs = 0;  // as enforced, exact in `type`; 0 means lossless; for pwrel a fraction
+  double bound_abs = 0;  // of steps, exact in `type`; 0 means lossless; for pwrel a fraction
+  std::uint8_t tighter = 0;  // by so many 256ths what holds is tighter than that; of a ratio only
   int margin = 0;
   std::optional<double> fill;  // exact in `type`
   std::uint32_t checksum = 0;  // set by write and read
+
+  // The bound that holds.
+  double promised() const { return bound_abs * ((256.0 - tighter) / 256); }
 };
 
-inline constexpr std::size_t kMaxHeaderBytes = 7 + 8 * kMaxVarintBytes + 3 * 8 + 4;
+inline constexpr std::size_t kMaxHeaderBytes = 7 + 8 * kMaxVarintBytes + 3 * 8 + 1 + 4;
 
 void write_header(Header& header, ByteWriter& out);
 

@@ -142,6 +142,10 @@ double error_of_units(std::uint16_t units, double bound_abs) {
              : bound_abs * (static_cast<double>(units) / format::kErrorUnits);
 }
 
+std::uint16_t record_error(std::span<const std::uint8_t> record) {
+  return load_le<std::uint16_t>(record.data() + 1);
+}
+
 std::size_t finish_record(std::uint8_t* record, std::uint64_t chunk_raw_bytes, Pipeline pipeline,
                           double max_error, std::size_t payload_size, const Header& header,
                           std::uint64_t number) {
@@ -153,9 +157,14 @@ std::size_t finish_record(std::uint8_t* record, std::uint64_t chunk_raw_bytes, P
   } else {
     head.write<std::uint32_t>(static_cast<std::uint32_t>(payload_size));
   }
-  const std::size_t checked = head.size() + payload_size;
-  store_le(record + checked, checksum({record, checked}, record_seed(header, number)));
-  return checked + format::kChecksumBytes;
+  const std::size_t size = head.size() + payload_size + format::kChecksumBytes;
+  seal_record({record, size}, header, number);
+  return size;
+}
+
+void seal_record(std::span<std::uint8_t> record, const Header& header, std::uint64_t number) {
+  const auto checked = record.first(record.size() - format::kChecksumBytes);
+  store_le(record.data() + checked.size(), checksum(checked, record_seed(header, number)));
 }
 
 void find_records(std::span<const std::uint8_t> stream, std::size_t header_bytes,

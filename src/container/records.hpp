@@ -27,9 +27,14 @@ std::size_t finish_record(std::uint8_t* record, std::uint64_t chunk_raw_bytes, P
                           double max_error, std::size_t payload_size, const Header& header,
                           std::uint64_t number);
 
+// Its checksum anew, for another header.
+void seal_record(std::span<std::uint8_t> record, const Header& header, std::uint64_t number);
+
 // The achieved error as it is stored: in units of bound / 65535, rounded up.
 std::uint16_t error_units(double max_error, double bound_abs);
 double error_of_units(std::uint16_t units, double bound_abs);
+// Of a whole record.
+std::uint16_t record_error(std::span<const std::uint8_t> record);
 
 struct Record {
   Pipeline pipeline = Pipeline::raw;

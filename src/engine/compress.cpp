@@ -73,10 +73,10 @@ bool append(const std::uint8_t* bytes, std::size_t size, Output& output) {
   return true;
 }
 
-// The error's place in a record is fixed; the index repeats it.
+// The index repeats its error.
 void note_record(const std::uint8_t* record, std::size_t size, const Output& output,
                  CompressScratch& scratch) {
-  scratch.entries.push_back({output.size() - size, size, load_le<std::uint16_t>(record + 1)});
+  scratch.entries.push_back({output.size() - size, size, container::record_error({record, size})});
 }
 
 Status write_tail(const plan::Plan& plan, CompressScratch& scratch, Output& output) {

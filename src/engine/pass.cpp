@@ -277,6 +277,19 @@ Pass::Wave Pass::mend() {
     const Forecast expected = forecast(now_[chunk], chunk);
     return bytes_of(expected, finer) - bytes_of(expected, finer_of(chunk));
   };
+  // If one is enough, the smallest.
+  const auto enough = [&](std::size_t chunk) {
+    const double reach = change_of(chunk, limit) / 2;
+    return more ? reach > gap : reach < gap;
+  };
+  std::size_t smallest = chunks.size();
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (enough(chunks[i]) &&
+        (smallest == chunks.size() || now_[chunks[i]].bytes < now_[chunks[smallest]].bytes)) {
+      smallest = i;
+    }
+  }
+  if (smallest != chunks.size()) chunks = {chunks[smallest]};
   double reach = 0, again = mended_;
   std::size_t count = 0;
   while (count < chunks.size() && std::fabs(reach) < std::fabs(gap)) {

@@ -6,6 +6,7 @@
 
 #include "base/elementary.hpp"
 #include "container/format.hpp"
+#include "container/records.hpp"
 #include "engine/progress.hpp"
 
 namespace firn::engine {
@@ -477,6 +478,18 @@ Options in_several_chunks(const ArrayView& array, Options options) {
   return options;
 }
 
+// To what was achieved.
+void tighten(const std::vector<std::vector<std::uint8_t>>& records, container::Header* header) {
+  std::uint16_t units = 0;
+  for (const auto& record : records) units = std::max(units, container::record_error(record));
+  header->tighter = static_cast<std::uint8_t>(256 * (format::kErrorUnits - units) /
+                                              (format::kErrorUnits + 1));
+  while (header->tighter > 0 &&
+         header->promised() < container::error_of_units(units, header->bound_abs)) {
+    --header->tighter;
+  }
+}
+
 }  // namespace
 
 Status compress_to_ratio(const ArrayView& array, const Options& asked, const Execution& execution,
@@ -540,8 +553,10 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     }
   }
   if (search.error()) return *search.error();
+  tighten(best, &best_plan->header);
   plan::plan_books(array, *best_plan, workers, &scratch.books);
   if (const Status status = write_head(*best_plan, scratch, output); !status) return status;
+  for (std::size_t i = 0; i < best.size(); ++i) container::seal_record(best[i], best_plan->header, i);
   return write_records(*best_plan, best, scratch, output);
 }
 

@@ -22,6 +22,7 @@ class Header:
     margin: int
     bound: float
     bound_asked: float
+    tighter: int
     fill: float
     checksum: int
     books: list = dataclasses.field(default_factory=list)  # that chunks share
@@ -75,6 +76,7 @@ def read_header(reader):
         margin=margin,
         bound=bound,
         bound_asked=reader.number("d") if kind in (REL, PSNR, PWREL, RATIO) else None,
+        tighter=reader.number("B") if kind == RATIO else 0,
         fill=reader.number(code) if flags >> 5 & 1 else None,
         checksum=reader.check_sum(start, seed=0),
     )
