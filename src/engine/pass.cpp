@@ -67,6 +67,10 @@ void Pass::put_in_order() {
     all_before_ += before_[chunk].bytes;
     rest_.add(forecast(before_[chunk], chunk), 1);
   }
+  const double known = before_[0].step;  // that of all
+  const bool within_reach = known <= step_of(goal_.coarsest) && known >= step_of(goal_.finest);
+  can_be_small_ = within_reach && all_before_ <= goal_.bytes;
+  can_be_large_ = within_reach && all_before_ >= goal_.bytes;
   std::vector<std::size_t> sorted = order_;
   std::stable_sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
     return before_[a].bytes * values(b) < before_[b].bytes * values(a);
@@ -165,8 +169,8 @@ Pass::Wave Pass::next() {
   const auto with_all = [&](unsigned finer) {
     return (bytes_of(seen_now_, finer) + change() * bytes_of(rest_, finer)) / goal_.bytes;
   };
-  if ((goal_.try_coarser && with_all(goal_.coarsest) > kMostSize - uncertain) ||
-      (goal_.try_finer && with_all(goal_.finest) < kLeastSize + uncertain)) {
+  if ((goal_.try_coarser && !can_be_small_ && with_all(goal_.coarsest) > kMostSize - uncertain) ||
+      (goal_.try_finer && !can_be_large_ && with_all(goal_.finest) < kLeastSize + uncertain)) {
     given_up_ = true;
     return {};
   }

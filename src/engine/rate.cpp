@@ -216,8 +216,10 @@ Result<RateSearch::Try> RateSearch::first() {
   // Elsewhere a rehearsal is no less work than a compression.
   automatic_ = plan->parameters.pipeline == Pipeline::automatic;
   rehearses_ = automatic_ || plan->parameters.pipeline == Pipeline::blockpack;
+  const bool perhaps_lossless = options_.bound.value < kMostLossless;
   const std::uint64_t values =
-      automatic_ ? std::max(count / kSmallSampleShare, kLeastSmallSample)
+      automatic_ ? std::max(count / kSmallSampleShare,
+                            perhaps_lossless ? kLeastSample : kLeastSmallSample)
                  : std::max(count / kSampleShare, kLeastSample);
   sample_.emplace(array_, plan->header.chunk, fill_, std::min(values, kMostSample));
   const Roughness& whole = sample_->whole();
@@ -233,7 +235,7 @@ Result<RateSearch::Try> RateSearch::first() {
   lowest_ = std::clamp(log2_of(range.high - range.low) - below, floor, highest_);
   // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
   constexpr double kBoxes = 1.1;
-  if (options_.bound.value < kMostLossless &&
+  if (perhaps_lossless &&
       sample_->bits(*plan, workers_, nullptr) < kBoxes * exp2_of(bits_wanted())) {
     return Try{};
   }
@@ -284,7 +286,7 @@ RateSearch::Try RateSearch::with_reserve(double wanted) const {
   if (sizes_.size() == 1) return {step};
   const double bound = std::min(2 * step, bound_of(highest_));
   const auto finer = static_cast<unsigned>(256 * (1 - step / bound));
-  return {step * 256 / (256 - finer), finer};
+  return {std::min(step / ((256.0 - finer) / 256), bound), finer};
 }
 
 Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
