@@ -156,7 +156,7 @@ double RateSearch::sampled_bound(double log_bits) const {
 
 // The log of the bound at which the sample takes about 2^log_bits bits a value.
 double RateSearch::solve(double log_bits) {
-  constexpr int kSteps = 7;
+  const int steps = automatic_ ? 3 : 7;  // where one is much work, few
   // How far beyond the samples one may be, in octaves; and when those contradict each other.
   constexpr double kFarthest = 3, kOnwards = 1;
   const double trusted = rehearses_ ? 2 * kTrusted : kTrusted;
@@ -168,7 +168,7 @@ double RateSearch::solve(double log_bits) {
   }
   // With these it takes more, and less.
   double finer = lowest_ - kOnwards, coarser = highest_ + kOnwards;
-  for (int step = 0; step < kSteps && !error_; ++step) {
+  for (int step = 0; step < steps && !error_; ++step) {
     if (samples_.size() == 1) {
       // One bit for each doubling of the bound, and more of those where there are few bits.
       const Point& known = samples_[0];
@@ -265,13 +265,14 @@ double RateSearch::sampled_slope(double from, double to) const {
 // Of evenly(), where the search is: as two compressions tell, unless they are too near each other,
 // or else the samples.
 double RateSearch::slope() const {
-  constexpr double kApart = 0.5, kUnlike = 2;
+  constexpr double kApart = 0.5, kApartAlike = 0.2, kUnlike = 2;
   double sampled = -1;
   if (samples_.size() > 1) sampled = sampled_slope(from_, to_);
   for (std::size_t i = points_.size(); i-- > 1;) {
     const Point &last = points_.back(), &other = points_[i - 1];
     const double run = last.bound - other.bound;
-    if (std::fabs(run) < kApart) continue;
+    const bool alike = last.rehearsal == other.rehearsal && last.sure == other.sure;
+    if (std::fabs(run) < (alike ? kApartAlike : kApart)) continue;
     const double bits = bits_wanted();
     const double seen = (evenly(last.size + bits) - evenly(other.size + bits)) / run;
     return std::clamp(seen, kUnlike * sampled, sampled / kUnlike);
@@ -292,7 +293,7 @@ RateSearch::Try RateSearch::with_reserve(double wanted) const {
 Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
                       double other_bytes) const {
   constexpr int kSometimes = 2, kLongSearch = 3;
-  constexpr unsigned kFinest = 96;  // 256ths of what is expected
+  constexpr unsigned kFinest = 144;  // 256ths of what is expected
   Pass::Goal goal{};
   goal.bytes = bytes_for_chunks(other_bytes);
   if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
@@ -406,14 +407,15 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
     small_enough_ = bound;
   }
   auto result =
-      better({log2_of(attempt.bound_abs), size, false}, attempt, std::move(sizes), choices);
+      better({log2_of(attempt.bound_abs), size, false, true}, attempt, std::move(sizes), choices);
   // Few chunks cannot be led far to the size, so that the bound is to be found first.
   constexpr std::size_t kFewChunks = 4;
   constexpr int kMostRehearsals = 3;
   // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
   constexpr double kFair = 0.01, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25, kNearBlocks = 1.5;
-  if (!result || std::fabs(size) < kFair) return Try{attempt.bound_abs};
+  if (!result) return Try{attempt.bound_abs};
+  if (std::fabs(size) < kFair) return with_reserve(log2_of(attempt.bound_abs));
   double near = kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
   if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;

@@ -64,6 +64,7 @@ class RateSearch {
     double bound;
     double size;
     bool sure = true;  // or only expected, or of chunks that were encoded in other ways
+    bool rehearsal = false;
   };
   Result<Try> lossy();
   // Its bits a value, log2.
