@@ -444,8 +444,8 @@ Result<std::vector<ChunkInfo>> inspect_chunks(std::span<const std::uint8_t> byte
             chunk.shape = region.shape;
             if (record) {
               chunk.pipeline = record->pipeline;
-              chunk.detail =
-                  pipelines::describe(record->pipeline, record->payload, header.shape.rank);
+              chunk.detail = pipelines::describe(record->pipeline, record->payload,
+                                                 header.shape.rank, header.tighter);
             } else {
               chunk.detail = "damaged: " + record.error().message;
             }

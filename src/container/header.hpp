@@ -13,9 +13,9 @@ namespace firn::container {
 struct Header {
   Type type = Type::f32;
   Shape shape;
-  Shape chunk;           // of the same rank
-  Bound bound;           // as asked for
-  double bound_abs = 0;  // of steps, exact in `type`; 0 means lossless; for pwrel a fraction
+  Shape chunk;               // of the same rank
+  Bound bound;               // as asked for
+  double bound_abs = 0;      // of steps, exact in `type`; 0 means lossless; for pwrel a fraction
   std::uint8_t tighter = 0;  // by so many 256ths what holds is tighter than that; of a ratio only
   int margin = 0;
   std::optional<double> fill;  // exact in `type`

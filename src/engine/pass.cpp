@@ -176,8 +176,8 @@ Pass::Wave Pass::next() {
   }
   unsigned finer = goal_.finer;
   if (std::fabs(size() - 1) > kFair) {
-    finer =
-        least_finer(goal_.coarsest, goal_.finest, goal_.bytes, [&](unsigned each) { return expected_bytes(each); });
+    finer = least_finer(goal_.coarsest, goal_.finest, goal_.bytes,
+                        [&](unsigned each) { return expected_bytes(each); });
   }
   // The first ones are few, and should not be much coarser than all others.
   constexpr unsigned kApart = 12;

@@ -103,7 +103,7 @@ class Pass {
   // Bytes: before, of all chunks and of those that are encoded; of these by forecast, and in fact.
   double all_before_ = 0, seen_before_ = 0, seen_forecast_ = 0, seen_ = 0;
   bool can_be_small_ = false, can_be_large_ = false;  // enough: so it was before
-  double mended_ = 0;  // bytes that were encoded again
+  double mended_ = 0;                                 // bytes that were encoded again
   int times_mended_ = 0;
   bool begun_again_ = false, given_up_ = false;
 };

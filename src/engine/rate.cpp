@@ -36,7 +36,7 @@ double rough_bits(double bits, bool automatic, Preset preset) {
 }
 // So many compressions may be given up on the way.
 constexpr int kOften = 4;
-constexpr int kMaxAttempts = 8;
+constexpr int kMaxAttempts = 6;
 // Of the index, about.
 std::size_t index_bytes(std::size_t chunks, double stream_bytes) {
   constexpr double kLongSize = 1 << 14;  // a varint of three bytes
@@ -218,9 +218,9 @@ Result<RateSearch::Try> RateSearch::first() {
   rehearses_ = automatic_ || plan->parameters.pipeline == Pipeline::blockpack;
   const bool perhaps_lossless = options_.bound.value < kMostLossless;
   const std::uint64_t values =
-      automatic_ ? std::max(count / kSmallSampleShare,
-                            perhaps_lossless ? kLeastSample : kLeastSmallSample)
-                 : std::max(count / kSampleShare, kLeastSample);
+      automatic_
+          ? std::max(count / kSmallSampleShare, perhaps_lossless ? kLeastSample : kLeastSmallSample)
+          : std::max(count / kSampleShare, kLeastSample);
   sample_.emplace(array_, plan->header.chunk, fill_, std::min(values, kMostSample));
   const Roughness& whole = sample_->whole();
   // The values seen tell the range well enough, unless they are all the same.
@@ -367,12 +367,10 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
       const auto begin = lossy();
       return begin ? std::optional(*begin) : std::nullopt;
     }
-    // Where sizes leap, one that is a little too small must do.
-    constexpr double kLittle = 1.025;  // of best_off_
-    if (lossless || pass.met() || attempts_ > kMaxAttempts ||
-        (attempts_ >= kEnough && best_off_ < kLittle)) {
-      return {};
-    }
+    if (lossless || pass.met() || attempts_ > kMaxAttempts) return {};
+    // Where sizes leap, one that is a little too small must do, after a while less little.
+    constexpr double kLittle = 0.025;
+    if (attempts_ >= kEnough && best_off_ < 1 + kLittle * exp2_of(attempts_ - kEnough)) return {};
     if (attempts_ == kMaxAttempts) {
       // The ratio comes before the bound.
       if (best_off_ < 2) return {};
@@ -486,8 +484,8 @@ Options in_several_chunks(const ArrayView& array, Options options) {
 void tighten(const std::vector<std::vector<std::uint8_t>>& records, container::Header* header) {
   std::uint16_t units = 0;
   for (const auto& record : records) units = std::max(units, container::record_error(record));
-  header->tighter = static_cast<std::uint8_t>(256 * (format::kErrorUnits - units) /
-                                              (format::kErrorUnits + 1));
+  header->tighter =
+      static_cast<std::uint8_t>(256 * (format::kErrorUnits - units) / (format::kErrorUnits + 1));
   while (header->tighter > 0 &&
          header->promised() < container::error_of_units(units, header->bound_abs)) {
     --header->tighter;
@@ -560,7 +558,8 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
   tighten(best, &best_plan->header);
   plan::plan_books(array, *best_plan, workers, &scratch.books);
   if (const Status status = write_head(*best_plan, scratch, output); !status) return status;
-  for (std::size_t i = 0; i < best.size(); ++i) container::seal_record(best[i], best_plan->header, i);
+  for (std::size_t i = 0; i < best.size(); ++i)
+    container::seal_record(best[i], best_plan->header, i);
   return write_records(*best_plan, best, scratch, output);
 }
 

@@ -16,8 +16,8 @@ constexpr OrderSearch kSearch{.max_lags = 3, .sample = 1024};
 // Half of fewer values would not tell what all take.
 constexpr std::size_t kLeastRehearsed = 4096;
 
-// About what encoding takes, from a quarter of the superblocks: of each four neighbours one, and not
-// always the same, since rows may be as long as a few of them. `out` is written over.
+// About what encoding takes, from a quarter of the superblocks: of each four neighbours one, and
+// not always the same, since rows may be as long as a few of them. `out` is written over.
 template <class Q>
 std::size_t rehearsed_size(const Q* codes, std::size_t count, const predict::Lags& lags,
                            simd::Target target, std::uint8_t* out) {

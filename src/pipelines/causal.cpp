@@ -654,9 +654,9 @@ bool decode_causal(std::span<const std::uint8_t> payload, const Parameters& para
   return true;
 }
 
-std::string describe_causal(std::span<const std::uint8_t> payload, int rank) {
+std::string describe_causal(std::span<const std::uint8_t> payload, int rank, unsigned tighter) {
   ByteReader in(payload);
-  const HeadInWords head = pass_head(in);
+  const HeadInWords head = pass_head(in, tighter);
   Model model;
   if (!read_model_head(in, rank, &model)) return "damaged";
   std::string text = "stencil of up to " + std::to_string(kMaxCausalTaps) + " points";

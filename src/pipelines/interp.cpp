@@ -463,9 +463,9 @@ bool preview_interp(std::span<const std::uint8_t> payload, const Parameters& par
   return true;
 }
 
-std::string describe_interp(std::span<const std::uint8_t> payload, int rank) {
+std::string describe_interp(std::span<const std::uint8_t> payload, int rank, unsigned tighter) {
   ByteReader in(payload);
-  const HeadInWords head = pass_head(in);
+  const HeadInWords head = pass_head(in, tighter);
   std::string text = "interpolation";
   const unsigned packed = in.read<std::uint8_t>();
   if (!in.ok()) return "damaged";

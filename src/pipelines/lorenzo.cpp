@@ -442,10 +442,10 @@ template std::size_t sample_lorenzo(const Box<const float>&, const Parameters&, 
 template std::size_t sample_lorenzo(const Box<const double>&, const Parameters&, Workspace&,
                                     std::span<std::uint32_t>);
 
-std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank) {
-  std::string text = describe_head(payload, rank);
+std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank, unsigned tighter) {
+  std::string text = describe_head(payload, rank, tighter);
   ByteReader in(payload);
-  pass_head(in);
+  pass_head(in, tighter);
   const int range_log2 = in.read<std::uint8_t>();
   in.read_bytes(in.read_varint());  // extra bits
   const unsigned mode = in.read<std::uint8_t>();

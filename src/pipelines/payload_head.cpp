@@ -156,7 +156,7 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   return true;
 }
 
-HeadInWords pass_head(ByteReader& in) {
+HeadInWords pass_head(ByteReader& in, unsigned tighter) {
   HeadInWords words;
   const unsigned flags = in.read<std::uint8_t>();
   words.orders = in.read<std::uint8_t>();
@@ -171,8 +171,10 @@ HeadInWords pass_head(ByteReader& in) {
   if ((flags & format::kWideCodes) != 0) words.text += ", 64-bit codes";
   if ((flags & format::kShortCodes) != 0) words.text += ", 16-bit codes";
   if ((flags & format::kHasFinerStep) != 0) {
-    const unsigned finer = in.read<std::uint8_t>();
-    words.text += ", step " + std::to_string((finer * 100 + 128) / 256) + " % finer";
+    // Than the bound that holds would allow.
+    const unsigned step = 256 - in.read<std::uint8_t>(), allowed = 256 - tighter;
+    const unsigned finer = step < allowed ? (100 * (allowed - step) + allowed / 2) / allowed : 0;
+    if (finer != 0) words.text += ", step " + std::to_string(finer) + " % finer";
   }
   if ((flags & format::kHasExactPoints) != 0) {
     words.text += ", exact points";
@@ -184,9 +186,9 @@ HeadInWords pass_head(ByteReader& in) {
   return words;
 }
 
-std::string describe_head(std::span<const std::uint8_t> payload, int rank) {
+std::string describe_head(std::span<const std::uint8_t> payload, int rank, unsigned tighter) {
   ByteReader in(payload);
-  const HeadInWords words = pass_head(in);
+  const HeadInWords words = pass_head(in, tighter);
   Orders orders{};
   if (!in.ok() || !unpack_orders(words.orders, rank, &orders)) return "damaged";
   std::string text = "orders ";

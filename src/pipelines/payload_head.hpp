@@ -64,8 +64,8 @@ struct HeadInWords {
   std::uint8_t orders = 0;
   std::string text;
 };
-HeadInWords pass_head(ByteReader& in);
+HeadInWords pass_head(ByteReader& in, unsigned tighter);
 // The head in words.
-std::string describe_head(std::span<const std::uint8_t> payload, int rank);
+std::string describe_head(std::span<const std::uint8_t> payload, int rank, unsigned tighter);
 
 }  // namespace firn::pipelines

@@ -602,17 +602,18 @@ template bool preview(Pipeline, std::span<const std::uint8_t>, const Parameters&
                       const std::array<std::size_t, kMaxRank>&, std::size_t, const Box<double>&,
                       Workspace&);
 
-std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank) {
+std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank,
+                     unsigned tighter) {
   switch (pipeline) {
     case Pipeline::lorenzo:
-      return describe_lorenzo(payload, rank);
+      return describe_lorenzo(payload, rank, tighter);
     case Pipeline::blockpack:
     case Pipeline::contexts:
-      return describe_head(payload, rank);
+      return describe_head(payload, rank, tighter);
     case Pipeline::interp:
-      return describe_interp(payload, rank);
+      return describe_interp(payload, rank, tighter);
     case Pipeline::causal:
-      return describe_causal(payload, rank);
+      return describe_causal(payload, rank, tighter);
     case Pipeline::fre:
       return describe_fre(payload);
     default:

@@ -109,6 +109,8 @@ bool preview(Pipeline pipeline, std::span<const std::uint8_t> payload, const Par
 inline bool has_levels(Pipeline pipeline) { return pipeline == Pipeline::interp; }
 
 // One line for people about how a payload was encoded.
-std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank);
+// `tighter`: as in the header.
+std::string describe(Pipeline pipeline, std::span<const std::uint8_t> payload, int rank,
+                     unsigned tighter);
 
 }  // namespace firn::pipelines

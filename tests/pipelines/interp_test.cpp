@@ -82,7 +82,7 @@ TYPED_TEST(Interp, KeepsTheBoundWithTrainedStencils) {
         if (first.empty()) {
           first = payload;
           with_stencils +=
-              describe_interp(payload, shape.rank).find("trained") != std::string::npos;
+              describe_interp(payload, shape.rank, 0).find("trained") != std::string::npos;
         }
         EXPECT_EQ(payload, first) << simd::name_of(target);
         std::vector<T> decoded(values.size());
