@@ -33,6 +33,34 @@ TEST(Ratio, IsHeldByEveryPreset) {
   }
 }
 
+// The bound that a stream tells is what its values keep, not what they would have been allowed.
+TEST(Ratio, PromisesWhatWasAchieved) {
+  const Shape shape{64, 64, 64};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+    Options options;
+    options.preset = preset;
+    options.chunk = {16, 64, 64};
+    for (const double ratio : {4.0, 12.0}) {
+      options.bound = Bound::ratio(ratio);
+      const auto stream = test::compressed(values, shape, options, 2);
+      const auto info = inspect(stream);
+      EXPECT_LE(info->max_abs_error, info->bound_abs);
+      EXPECT_GE(info->max_abs_error, info->bound_abs * 0.98);
+      const auto found = verify(test::const_view_of(values, shape), stream);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->violations, 0u);
+      EXPECT_LE(found->max_abs_error, info->bound_abs);
+      EXPECT_GE(found->max_abs_error, info->bound_abs * 0.97);
+      const auto chunks = inspect_chunks(stream);
+      for (const auto& chunk : *chunks) {
+        EXPECT_EQ(chunk.bound_abs, info->bound_abs);
+        EXPECT_LE(chunk.max_abs_error, info->bound_abs);
+      }
+    }
+  }
+}
+
 TEST(Ratio, NeverPassesMaxAbs) {
   const Shape shape{64, 64, 64};
   const auto values = make_field<float>(shape, Kind::noise);

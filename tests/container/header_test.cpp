@@ -31,7 +31,7 @@ std::vector<Header> headers() {
     for (const Shape& shape :
          {Shape{0}, Shape{1}, Shape{1000}, Shape{7, 0, 3}, Shape{100, 500, 500},
           Shape{std::uint64_t{1} << 40, 3}, Shape{5, 6, 7, 8}}) {
-      for (int kind = 0; kind < 5; ++kind) {
+      for (int kind = 0; kind <= 5; ++kind) {
         for (const bool with_fill : {false, true}) {
           Header header;
           header.type = type;
@@ -47,6 +47,7 @@ std::vector<Header> headers() {
             header.bound_abs = 0.125;
             header.margin = kind == 4 ? 0 : 10;
             header.bound.value = kind == 1 ? 0.125 : 1e-3;
+            header.tighter = kind == 5 ? 97 : 0;
           }
           if (with_fill) header.fill = type == Type::f32 ? static_cast<double>(1e20f) : 1e20;
           list.push_back(header);
@@ -69,6 +70,7 @@ TEST(Header, Returns) {
     EXPECT_EQ(back->bound.value, header.bound.value);
     EXPECT_EQ(back->bound_abs, header.bound_abs);
     EXPECT_EQ(back->margin, header.margin);
+    EXPECT_EQ(back->promised(), header.promised());
     EXPECT_EQ(back->fill, header.fill);
   }
 }

@@ -310,6 +310,17 @@ class FormatTest(unittest.TestCase):
         self.assertEqual(check, 0xBAE23E25058F2B9F)
         self.assertEqual(len(decode_stream.MEMBERS), 107)
 
+    def test_ratios_decode_and_promise_what_was_achieved(self):
+        for preset in ("fast", "balanced"):
+            field = noisy((20, 24, 32), numpy.float32)
+            stream = self.compress(field, "--ratio", 5, "--preset", preset, "--chunk", "4x24x32")
+            decoded = decode_stream.decode(stream)
+            self.assertEqual(self.decompress(stream), decoded.tobytes())
+            header = decode_stream.read_header(decode_stream.Reader(stream, "stream"))
+            self.assertGreater(header.tighter, 0)
+            error = numpy.abs(decoded.astype(float) - field).max()
+            self.assertLessEqual(error, header.bound * (256 - header.tighter) / 256)
+
     def test_series_decode_to_one_array(self):
         fields = [noisy((steps, 6, 7), numpy.float32) for steps in (3, 1, 4)]
         stream = self.compress(fields[0], "--abs", 1e-2)

@@ -131,6 +131,18 @@ inline std::vector<GoldenCase> golden_cases() {
                     10,
                     golden_options(named.pipeline, Bound::pwrel(1e-3), {7, 14, 8})});
   }
+  list.push_back({"ratio_blockpack_3d_f32",
+                  Type::f32,
+                  {20, 24, 32},
+                  Kind::noisy,
+                  20,
+                  golden_options(P::blockpack, Bound::ratio(5), {4, 24, 32})});
+  list.push_back({"ratio_3d_f64",
+                  Type::f64,
+                  {24, 20, 22},
+                  Kind::noisy,
+                  20,
+                  golden_options(P::automatic, Bound::ratio(9), {6, 20, 22})});
   return list;
 }
 
