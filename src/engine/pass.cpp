@@ -149,6 +149,11 @@ double Pass::step() const {
   return sum / seen_;
 }
 
+// The coarsest step decides what all promise.
+unsigned Pass::usual_coarsest() const {
+  return std::max(goal_.coarsest, goal_.finer - std::min(goal_.finer, (256 - goal_.finer) / 8));
+}
+
 Pass::Wave Pass::wave(std::size_t end, unsigned finer) const {
   Wave result;
   result.finer = finer;
@@ -176,7 +181,8 @@ Pass::Wave Pass::next() {
   }
   unsigned finer = goal_.finer;
   if (std::fabs(size() - 1) > kFair) {
-    finer = least_finer(goal_.coarsest, goal_.finest, goal_.bytes,
+    const bool usual = expected_bytes(usual_coarsest()) < kMostSize * goal_.bytes;
+    finer = least_finer(usual ? usual_coarsest() : goal_.coarsest, goal_.finest, goal_.bytes,
                         [&](unsigned each) { return expected_bytes(each); });
   }
   // The first ones are few, and should not be much coarser than all others.
@@ -256,23 +262,35 @@ void Pass::take_best() {
   }
 }
 
-// The fewest chunks that can make up for what is missing or too much.
+// Single chunks make up for what is missing or too much, if they can with steps that differ little
+// from the others', else with any.
 Pass::Wave Pass::mend() {
-  constexpr double kSafe = 0.003, kShare = 0.7;
   constexpr int kTimes = 4;
   const double got = seen_ / goal_.bytes;
   if (within(got) || std::fabs(got - 1) > goal_.most_mended || times_mended_ == kTimes) return {};
+  const bool usual = got > 1 && times_mended_ == 0;
+  Wave result;
+  if (usual) result = mend_up_to(usual_coarsest());
+  if (result.chunks.empty()) result = mend_up_to(got < 1 ? goal_.finest : goal_.coarsest);
+  ++times_mended_;
+  return result;
+}
+
+// The fewest chunks that can do it.
+Pass::Wave Pass::mend_up_to(unsigned limit) const {
+  constexpr double kSafe = 0.003, kShare = 0.7;
+  const double got = seen_ / goal_.bytes;
   const bool more = got < 1;
   // To a safe distance from the nearer limit.
   const double gap = ((more ? kLeastSize + kSafe : kMostSize - kSafe) - got) * goal_.bytes;
-  const unsigned limit = more ? goal_.finest : goal_.coarsest;
-  // What was encoded several times in vain is left alone.
+  // What was encoded several times in vain is left alone, and what is beyond the limit.
   constexpr std::size_t kOften = 3;
+  const auto finer_of = [&](std::size_t chunk) { return encodings_[chunk][taken_[chunk]].finer; };
   std::vector<std::size_t> chunks;
   for (const std::size_t chunk : order_) {
-    if (encodings_[chunk].size() < kOften) chunks.push_back(chunk);
+    const bool room = more ? finer_of(chunk) < limit : finer_of(chunk) > limit;
+    if (room && encodings_[chunk].size() < kOften) chunks.push_back(chunk);
   }
-  const auto finer_of = [&](std::size_t chunk) { return encodings_[chunk][taken_[chunk]].finer; };
   std::stable_sort(chunks.begin(), chunks.end(), [&](std::size_t a, std::size_t b) {
     if (finer_of(a) != finer_of(b)) return more == (finer_of(a) < finer_of(b));
     return now_[a].bytes > now_[b].bytes;
@@ -282,13 +300,10 @@ Pass::Wave Pass::mend() {
     return bytes_of(expected, finer) - bytes_of(expected, finer_of(chunk));
   };
   // If one is enough, the smallest.
-  const auto enough = [&](std::size_t chunk) {
-    const double reach = change_of(chunk, limit) / 2;
-    return more ? reach > gap : reach < gap;
-  };
   std::size_t smallest = chunks.size();
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    if (enough(chunks[i]) &&
+    const double half = change_of(chunks[i], limit) / 2;
+    if ((more ? half > gap : half < gap) &&
         (smallest == chunks.size() || now_[chunks[i]].bytes < now_[chunks[smallest]].bytes)) {
       smallest = i;
     }
@@ -306,7 +321,7 @@ Pass::Wave Pass::mend() {
   }
   chunks.resize(count);
   Wave result;
-  result.finer = least_finer(goal_.coarsest, goal_.finest, gap, [&](unsigned finer) {
+  result.finer = least_finer(more ? goal_.coarsest : limit, goal_.finest, gap, [&](unsigned finer) {
     double sum = 0;
     for (const std::size_t chunk : chunks) sum += change_of(chunk, finer);
     return sum;
@@ -321,7 +336,6 @@ Pass::Wave Pass::mend() {
   }
   result.chunks.assign(chunks.begin(), chunks.end());
   std::sort(result.chunks.begin(), result.chunks.end());
-  ++times_mended_;
   return result;
 }
 

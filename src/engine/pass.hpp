@@ -82,6 +82,8 @@ class Pass {
   void put_in_order();
   Wave wave(std::size_t end, unsigned finer) const;
   Wave mend();
+  Wave mend_up_to(unsigned limit) const;
+  unsigned usual_coarsest() const;
   void begin_again(unsigned finer);
   void take(std::size_t chunk, std::size_t encoding);
   void take_best();

@@ -418,7 +418,7 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
   if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;
   if (++rehearsals_ < kMostRehearsals && std::fabs(size) > near) {
-    return Try{result->bound_abs * (256 - result->finer) / 256, 0, true};
+    return Try{result->bound_abs * ((256.0 - result->finer) / 256), 0, true};
   }
   return *result;
 }
