@@ -267,12 +267,43 @@ void Pass::take_best() {
 Pass::Wave Pass::mend() {
   constexpr int kTimes = 4;
   const double got = seen_ / goal_.bytes;
-  if (within(got) || std::fabs(got - 1) > goal_.most_mended || times_mended_ == kTimes) return {};
+  if (within(got)) return even_out();
+  if (std::fabs(got - 1) > goal_.most_mended || times_mended_ == kTimes) return {};
   const bool usual = got > 1 && times_mended_ == 0;
   Wave result;
   if (usual) result = mend_up_to(usual_coarsest());
   if (result.chunks.empty()) result = mend_up_to(got < 1 ? goal_.finest : goal_.coarsest);
   ++times_mended_;
+  return result;
+}
+
+// A few chunks with coarser steps than all others make all promise less.
+Pass::Wave Pass::even_out() {
+  constexpr double kShare = 0.15, kSafe = 0.003;
+  constexpr unsigned kApart = 6;
+  if (evened_out_ || before_.empty()) return {};
+  evened_out_ = true;
+  const auto finer_of = [&](std::size_t chunk) { return encodings_[chunk][taken_[chunk]].finer; };
+  std::vector<std::size_t> chunks = order_;
+  std::stable_sort(chunks.begin(), chunks.end(),
+                   [&](std::size_t a, std::size_t b) { return finer_of(a) < finer_of(b); });
+  double again = mended_, larger = seen_;
+  std::size_t count = 0;
+  while (count < chunks.size() && again + now_[chunks[count]].bytes < kShare * seen_) {
+    again += now_[chunks[count]].bytes;
+    ++count;
+  }
+  if (count == 0 || count == chunks.size()) return {};
+  Wave result;
+  result.finer = finer_of(chunks[count]);
+  while (count > 0 && finer_of(chunks[count - 1]) + kApart > result.finer) --count;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Forecast expected = forecast(now_[chunks[i]], chunks[i]);
+    larger += bytes_of(expected, result.finer) - bytes_of(expected, finer_of(chunks[i]));
+    result.chunks.push_back(chunks[i]);
+  }
+  if (larger > (kMostSize - kSafe) * goal_.bytes) return {};
+  std::sort(result.chunks.begin(), result.chunks.end());
   return result;
 }
 

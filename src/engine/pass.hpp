@@ -83,6 +83,7 @@ class Pass {
   Wave wave(std::size_t end, unsigned finer) const;
   Wave mend();
   Wave mend_up_to(unsigned limit) const;
+  Wave even_out();
   unsigned usual_coarsest() const;
   void begin_again(unsigned finer);
   void take(std::size_t chunk, std::size_t encoding);
@@ -107,7 +108,7 @@ class Pass {
   bool can_be_small_ = false, can_be_large_ = false;  // enough: so it was before
   double mended_ = 0;                                 // bytes that were encoded again
   int times_mended_ = 0;
-  bool begun_again_ = false, given_up_ = false;
+  bool begun_again_ = false, evened_out_ = false, given_up_ = false;
 };
 
 }  // namespace firn::engine
