@@ -415,7 +415,9 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   if (!result) return Try{attempt.bound_abs};
   if (std::fabs(size) < kFair) return with_reserve(log2_of(attempt.bound_abs));
   // Differences are soon chosen anew.
-  if (!automatic_) choices->clear();
+  constexpr double kFar = 0.3;
+  const double step = result->bound_abs * ((256.0 - result->finer) / 256);
+  if (!automatic_ && std::fabs(log2_of(step / attempt.bound_abs)) > kFar) choices->clear();
   double near = kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
   if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;
