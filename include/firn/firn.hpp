@@ -248,7 +248,7 @@ struct Info {
   Shape chunk;
   Bound bound;  // as asked for; abs with the largest, where parts of a series differ in that
   double bound_abs = 0;      // as enforced; 0 when lossless and for pwrel
-  double max_abs_error = 0;  // achieved, over all chunks, rounded up by at most 2^-16 of the bound
+  double max_abs_error = 0;  // achieved, over all chunks, rounded up a little
   // The same for pwrel, relative to each value; 0 for other kinds.
   double bound_pwrel = 0;
   double max_pwrel_error = 0;

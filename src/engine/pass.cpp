@@ -67,8 +67,10 @@ void Pass::put_in_order() {
     all_before_ += before_[chunk].bytes;
     rest_.add(forecast(before_[chunk], chunk), 1);
   }
-  const double known = before_[0].step;  // that of all
-  const bool within_reach = known <= step_of(goal_.coarsest) && known >= step_of(goal_.finest);
+  const bool within_reach =
+      std::all_of(before_.begin(), before_.end(), [&](const ChunkSize& known) {
+        return known.step <= step_of(goal_.coarsest) && known.step >= step_of(goal_.finest);
+      });
   can_be_small_ = within_reach && all_before_ <= goal_.bytes;
   can_be_large_ = within_reach && all_before_ >= goal_.bytes;
   std::vector<std::size_t> sorted = order_;
@@ -170,7 +172,7 @@ Pass::Wave Pass::next() {
   constexpr double kUncertain = 0.006, kFair = 0.005;
   const double unseen = 1 - seen_before_ / all_before_;
   const double uncertain = kUncertain * unseen;
-  // With the bound's own step for all, and with the finest.
+  // With the same step for all.
   const auto with_all = [&](unsigned finer) {
     return (bytes_of(seen_now_, finer) + change() * bytes_of(rest_, finer)) / goal_.bytes;
   };
@@ -244,7 +246,8 @@ void Pass::took(const Wave& wave, std::span<const std::uint64_t> bytes) {
 
 // Changes single chunks to others of their encodings as long as that brings the whole nearer.
 void Pass::take_best() {
-  while (!met()) {
+  constexpr int kChanges = 100;  // not for ever, where there are very many
+  for (int changes = 0; changes < kChanges && !met(); ++changes) {
     double least = std::fabs(seen_ - goal_.bytes);
     std::size_t best = order_.size(), encoding = 0;
     for (const std::size_t chunk : order_) {

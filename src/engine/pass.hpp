@@ -1,13 +1,12 @@
 // A compression of an array's chunks that is led to a size.
 //
 // When the size of every chunk under some other bound is known, the first few under this bound tell
-// what all will take. Chunks are therefore encoded in waves, with a step that may be a little finer
-// than the bound's (a chunk may have that, see docs/format.md): the less is certain, the more.
-// After each wave the rest are given a coarser or a finer one, so that the whole comes out as it
-// should; what cannot is given up. Some chunks that are encoded once more make up for what is
-// missing or too much in the end, and of what a chunk was encoded as, any may be taken. So one pass
-// meets the size even where sizes leap from bound to bound, and no value is further off than the
-// bound.
+// what all will take. Chunks are therefore encoded in waves, with a step that is half of the
+// bound's (a chunk may have that, see docs/format.md), so that it can be changed either way. After
+// each wave the rest are given a coarser or a finer one, so that the whole comes out as it should;
+// what cannot is given up. Some chunks that are encoded once more make up for what is missing or
+// too much in the end, and of what a chunk was encoded as, any may be taken. So one pass meets the
+// size even where sizes leap from bound to bound, and no value is further off than the bound.
 #pragma once
 
 #include <cstddef>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/elementary.hpp"
@@ -36,20 +37,22 @@ double rough_bits(double bits, bool automatic, Preset preset) {
 }
 // So many compressions may be given up on the way.
 constexpr int kOften = 4;
-constexpr int kMaxAttempts = 6;
+constexpr int kMaxAttempts = 8;
 // Of the index, about.
 std::size_t index_bytes(std::size_t chunks, double stream_bytes) {
-  constexpr double kLongSize = 1 << 14;  // a varint of three bytes
   if (chunks < 2) return 0;
-  return 16 + chunks * (stream_bytes < kLongSize * static_cast<double>(chunks) ? 4 : 5);
+  const double record = stream_bytes / static_cast<double>(chunks);
+  const std::size_t varint = record < 0x1p7 ? 1 : record < 0x1p14 ? 2 : record < 0x1p21 ? 3 : 4;
+  return 16 + chunks * (varint + 2);
 }
 // What the slope of log2 of the size against log2 of the bound may be.
 constexpr double kSteepest = -4, kFlattest = -0.02;
-// How far from a sample the curve through the samples is trusted, in octaves of the bound.
-constexpr double kTrusted = 0.3;
+// How far from a sample the curve through the samples is trusted, in octaves of the bound; and how
+// near is the same.
+constexpr double kTrusted = 0.3, kSame = 1e-3;
 // Chunks keep the way they were encoded in under bounds that are not further apart, in octaves; the
 // sample, which only tells how the size changes, for longer.
-constexpr double kSameChoice = 2, kSameSampleChoice = 4;
+constexpr double kSameChoice = 2, kSameSampleChoice = 8;
 
 }  // namespace
 
@@ -114,6 +117,12 @@ double RateSearch::take_sample(double log_bound) {
   return point.size;
 }
 
+bool RateSearch::sampled_near(double log_bound, double distance) const {
+  return std::any_of(samples_.begin(), samples_.end(), [&](const Point& each) {
+    return std::fabs(each.bound - log_bound) < distance;
+  });
+}
+
 // The two neighbours of a value among the samples, along either axis of their falling curve; the
 // last two where it lies beyond them.
 std::pair<RateSearch::Point, RateSearch::Point> RateSearch::segment(double Point::*axis,
@@ -156,9 +165,11 @@ double RateSearch::sampled_bound(double log_bits) const {
 
 // The log of the bound at which the sample takes about 2^log_bits bits a value.
 double RateSearch::solve(double log_bits) {
-  const int steps = automatic_ ? 3 : 7;  // where one is much work, few
+  // Where one is much work, few, unless they lead nowhere.
+  constexpr int kSteps = 7, kFewSteps = 3;
+  constexpr double kNowhere = 0.7;
   // How far beyond the samples one may be, in octaves; and when those contradict each other.
-  constexpr double kFarthest = 3, kOnwards = 1;
+  constexpr double kFarthest = 6, kOnwards = 1;
   const double trusted = rehearses_ ? 2 * kTrusted : kTrusted;
   const double rough = rough_bits(exp2_of(log_bits), automatic_, options_.preset);
   double at = 0, low = lowest_, high = highest_;
@@ -168,7 +179,7 @@ double RateSearch::solve(double log_bits) {
   }
   // With these it takes more, and less.
   double finer = lowest_ - kOnwards, coarser = highest_ + kOnwards;
-  for (int step = 0; step < steps && !error_; ++step) {
+  for (int step = 0; step < kSteps && !error_; ++step) {
     if (samples_.size() == 1) {
       // One bit for each doubling of the bound, and more of those where there are few bits.
       const Point& known = samples_[0];
@@ -186,13 +197,14 @@ double RateSearch::solve(double log_bits) {
     if (at <= finer) at = std::min(finer + kOnwards, middle);
     if (at >= coarser) at = std::max(coarser - kOnwards, middle);
     at = within_reach(at);
-    const bool near = std::any_of(samples_.begin(), samples_.end(), [&](const Point& each) {
-      return std::fabs(each.bound - at) < (samples_.size() > 1 ? trusted : 1e-3);
-    });
-    if (near) break;
-    (take_sample(at) > log_bits ? finer : coarser) = at;
+    if (sampled_near(at, samples_.size() > 1 ? trusted : kSame)) break;
+    const double size = take_sample(at);
+    (size > log_bits ? finer : coarser) = at;
+    if (automatic_ && step + 1 >= kFewSteps && std::fabs(size - log_bits) < kNowhere) break;
   }
-  return at;
+  if (samples_.size() < 2) return at;
+  return within_reach(std::clamp(sampled_bound(log_bits), samples_.front().bound - kFarthest,
+                                 samples_.back().bound + kFarthest));
 }
 
 // Of a value, log2.
@@ -206,8 +218,6 @@ double RateSearch::bytes_for_chunks(double other_bytes) const {
 }
 
 Result<RateSearch::Try> RateSearch::first() {
-  const auto checked = plan::check_options(array_.type, array_.shape, options_);
-  if (!checked) return checked.error();
   auto plan = plan_for_bound(array_, options_, 0, workers_);
   if (!plan) return plan.error();
   const std::uint64_t count = array_.shape.count();
@@ -227,12 +237,13 @@ Result<RateSearch::Try> RateSearch::first() {
   knows_highest_ = !(whole.high() > whole.low());
   const auto range = knows_highest_ ? plan::value_range(array_, fill_, workers_)
                                     : plan::ValueRange{whole.low(), whole.high()};
-  if (!(range.high > range.low) || !std::isfinite(range.high - range.low)) return Try{};
-  highest_ = highest_for(range.high - range.low);
+  const double width = std::min(range.high - range.low, std::numeric_limits<double>::max());
+  highest_ = highest_for(width);
   const double floor = log2_of(plan::least_bound(array_.type));
-  if (highest_ < floor) return Try{};
+  only_lossless_ = !(range.high > range.low) || highest_ < floor;
+  if (only_lossless_) return Try{};
   const double below = array_.type == Type::f32 ? 26 : 55;
-  lowest_ = std::clamp(log2_of(range.high - range.low) - below, floor, highest_);
+  lowest_ = std::clamp(log2_of(width) - below, floor, highest_);
   // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
   constexpr double kBoxes = 1.1;
   if (perhaps_lossless &&
@@ -323,6 +334,7 @@ std::optional<double> RateSearch::next_bound() {
   const double aim = sizes_.size() == 1 ? 0 : -0.08 * std::fabs(last.size);
   const double rise = evenly(bits + aim) - evenly(bits + last.size);
   double wanted = last.bound + rise / slope() * exp2_of(short_steps / 2);
+  bool between = false;
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const Point &below = sorted[i - 1], &above = sorted[i];
     if (below.size < 0 || above.size > 0) continue;
@@ -330,9 +342,11 @@ std::optional<double> RateSearch::next_bound() {
     const double share =
         points_.size() < kPatience ? (high - evenly(bits + aim)) / (high - low) : 0.5;
     wanted = below.bound + share * (above.bound - below.bound);
+    between = true;
     break;
   }
-  wanted = within_reach(last.bound + std::clamp(wanted - last.bound, -kSameChoice, kSameChoice));
+  if (!between) wanted = last.bound + std::clamp(wanted - last.bound, -kSameChoice, kSameChoice);
+  wanted = within_reach(wanted);
   if (error_ || std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
 }
@@ -363,36 +377,48 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
     best_ = attempts_ == 0 || off < best_off_;
     if (best_) best_off_ = off;
     ++attempts_;
-    if (lossless && !small_enough && samples_.empty()) {
+    if (lossless && !small_enough && !only_lossless_ && samples_.empty()) {
       const auto begin = lossy();
       return begin ? std::optional(*begin) : std::nullopt;
     }
-    if (lossless || pass.met() || attempts_ > kMaxAttempts) return {};
+    if (lossless && !small_enough) {
+      // Then with the least loss.
+      lossless_failed_ = true;
+      return only_lossless_ ? std::nullopt : std::optional(Try{bound_of(lowest_)});
+    }
+    if (lossless || pass.met()) return {};
     // Where sizes leap, one that is a little too small must do, after a while less little.
     constexpr double kLittle = 0.025;
-    if (attempts_ >= kEnough && best_off_ < 1 + kLittle * exp2_of(attempts_ - kEnough)) return {};
-    if (attempts_ == kMaxAttempts) {
-      // The ratio comes before the bound.
-      if (best_off_ < 2) return {};
-      choices->clear();
-      sizes_.clear();
-      return Try{bound_of(within_reach(HUGE_VAL))};
-    }
+    const double little = 1 + std::min(kLittle * exp2_of(attempts_ - kEnough), 1.0);
+    if (attempts_ >= kEnough && best_off_ < little) return {};
+    if (attempts_ >= kMaxAttempts) return best_off_ < 2 ? std::nullopt : coarser(attempt);
     // Keeps one of the others, for the slope.
     while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
   }
   given_up_ += pass.given_up();
   // Some chunks with a bound that is coarse enough, others with finer steps.
-  if (attempts_ == kEnough && best_off_ >= 2 && !pass.given_up()) {
+  if (attempts_ == kEnough && best_off_ >= 2 && !pass.given_up() && small_enough_ &&
+      sizes_.size() > 1) {
     given_up_ = kOften;
-    return Try{bound_of(small_enough_ ? *small_enough_ : within_reach(HUGE_VAL))};
+    return Try{bound_of(*small_enough_)};
   }
   const auto result =
       better({pass.step(), log2_of(got), !pass.given_up()}, attempt, pass.sizes(), choices);
-  if (result || attempts_ > 0 || error_) return result;
+  if (result || error_) return result;
+  if (attempts_ > 0) return best_off_ < 2 ? std::nullopt : coarser(attempt);
   // One must come to its end.
   given_up_ = kOften;
   return Try{attempt.bound_abs, attempt.finer};
+}
+
+// The ratio comes before the bound: ever further from what was almost small enough.
+std::optional<RateSearch::Try> RateSearch::coarser(const Try& last) {
+  constexpr double kFirst = 0.125;
+  if (log2_of(last.bound_abs) >= highest_ || points_.empty()) return {};
+  const auto least = std::min_element(
+      points_.begin(), points_.end(),
+      [](const Point& a, const Point& b) { return std::fabs(a.size) < std::fabs(b.size); });
+  return Try{bound_of(within_reach(least->bound + kFirst * exp2_of(times_coarser_++)))};
 }
 
 RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> sizes,
@@ -413,6 +439,7 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
   constexpr double kFair = 0.01, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25, kNearBlocks = 1.5;
   if (!result) return Try{attempt.bound_abs};
+  if (result->bound_abs == 0) return *result;
   if (std::fabs(size) < kFair) return with_reserve(log2_of(attempt.bound_abs));
   // Differences are soon chosen anew.
   constexpr double kFar = 0.3;
@@ -432,7 +459,7 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
                                                   std::vector<pipelines::Choice>* choices) {
   if (here.bound <= lowest_ && here.size < log2_of(kLeastSize)) {
     // Most values may be much smaller than a few; or perhaps nothing needs to be lost.
-    if (deeper_) return Try{};
+    if (deeper_) return lossless_failed_ ? std::nullopt : std::optional(Try{});
     constexpr double kDeeper = 10;
     deeper_ = true;
     lowest_ = std::max(lowest_ - kDeeper, log2_of(plan::least_bound(array_.type)));
@@ -454,7 +481,7 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
   constexpr double kFar = 0.5;
   if (rehearses_ && !automatic_ && points_.size() == 1 && samples_.size() > 1 &&
       std::fabs(*wanted - here.bound) > kFar) {
-    take_sample(*wanted);
+    if (!sampled_near(*wanted, kSame)) take_sample(*wanted);
     if (samples_.size() > 1) {
       from_ = here.bound;
       to_ = *wanted;
@@ -469,23 +496,9 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
 
 namespace {
 
-// Several chunks can be led to a size together. In one dimension they take no more, unless the way
-// in which they are encoded is to be chosen for each.
-Options in_several_chunks(const ArrayView& array, Options options) {
-  constexpr std::uint64_t kChunks = 12, kLeast = 8192;
-  const auto plan = plan::check_options(array.type, array.shape, options);
-  if (!plan || options.chunk.rank != 0 || array.shape.rank != 1 ||
-      plan->parameters.pipeline == Pipeline::automatic) {
-    return options;
-  }
-  const std::uint64_t values = std::max(kLeast, array.shape.extents[0] / kChunks);
-  options.chunk = plan->header.chunk;
-  options.chunk.extents[0] = std::min(options.chunk.extents[0], values);
-  return options;
-}
-
 // To what was achieved.
 void tighten(const std::vector<std::vector<std::uint8_t>>& records, container::Header* header) {
+  if (header->bound_abs == 0) return;
   std::uint16_t units = 0;
   for (const auto& record : records) units = std::max(units, container::record_error(record));
   header->tighter =
@@ -500,7 +513,11 @@ void tighten(const std::vector<std::vector<std::uint8_t>>& records, container::H
 
 Status compress_to_ratio(const ArrayView& array, const Options& asked, const Execution& execution,
                          pipelines::Workers& workers, CompressScratch& scratch, Output& output) {
-  const Options options = in_several_chunks(array, asked);
+  const auto checked = plan::check_options(array.type, array.shape, asked);
+  if (!checked) return checked.error();
+  // The chunks are a ratio's, whatever the bound that is tried.
+  Options options = asked;
+  if (array.shape.count() != 0) options.chunk = checked->header.chunk;
   RateSearch search(array, options, workers);
   const auto first = search.first();
   if (!first) return first.error();
@@ -510,6 +527,7 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
   for (std::optional<RateSearch::Try> attempt = *first; attempt;) {
     auto plan = plan_for_step(array, options, attempt->bound_abs, workers);
     if (!plan) return plan.error();
+    plan->parameters.finer = static_cast<std::uint8_t>(attempt->finer);  // books are for that step
     plan::plan_books(array, *plan, workers, &scratch.books);
     Buffer head;
     Output beginning(&head);

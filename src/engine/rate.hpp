@@ -72,6 +72,7 @@ class RateSearch {
   double solve(double log_bits);
   std::pair<Point, Point> segment(double Point::*axis, double value) const;
   double sampled_bound(double log_bits) const;
+  bool sampled_near(double log_bound, double distance) const;
   double highest_for(double width) const;
   double bound_of(double log_bound) const;
   double within_reach(double log_bound);
@@ -83,6 +84,7 @@ class RateSearch {
                             std::vector<pipelines::Choice>* choices);
   // As its logarithm.
   std::optional<double> next_bound();
+  std::optional<Try> coarser(const Try& last);
   Try with_reserve(double wanted) const;
   // Sizes of chunks that were encoded in other ways tell nothing.
   void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
@@ -96,6 +98,8 @@ class RateSearch {
   bool knows_highest_ = false;       // or only that it is not lower
   bool deeper_ = false;              // the lowest one has been lowered
   bool fresh_at_highest_ = false;    // chunks have been encoded there in ways chosen there
+  bool only_lossless_ = false;       // no bound is of use
+  bool lossless_failed_ = false;     // to be small enough
   bool automatic_ = false;           // the choice of pipelines
   bool rehearses_ = false;           // before compressing
 
@@ -110,7 +114,7 @@ class RateSearch {
   std::optional<double> small_enough_;  // likewise, the finest that a rehearsal found to be so
   double best_off_ = 0;
   bool best_ = false;
-  int attempts_ = 0, given_up_ = 0, rehearsals_ = 0;
+  int attempts_ = 0, given_up_ = 0, rehearsals_ = 0, times_coarser_ = 0;
   std::vector<ChunkSize> sizes_;  // by the last compression, in part as they are expected
   std::optional<Error> error_;
 };

@@ -124,15 +124,18 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
       for (; length > 0; --length, at += strides[region.shape.rank - 1]) {
         const T corner = data[at];
         const T others[] = {data[at + step[0]], data[at + step[1]], data[at + step[0] + step[1]]};
-        if (special(corner) || special(others[0]) || special(others[1]) || special(others[2])) {
+        if (special(corner)) {
           residuals_.push_back(0);
           continue;
         }
         const auto value = static_cast<double>(corner);
         low_ = std::min(low_, value);
         high_ = std::max(high_, value);
-        double residual = value - static_cast<double>(others[0]);
-        if (step[1] != 0) {
+        // Among specials the neighbours that there are.
+        const bool first = !special(others[0]), second = !special(others[1]);
+        if (!first && !second) continue;
+        double residual = value - static_cast<double>(others[first ? 0 : 1]);
+        if (step[1] != 0 && first && second && !special(others[2])) {
           residual -= static_cast<double>(others[1]) - static_cast<double>(others[2]);
         }
         residuals_.push_back(std::fabs(residual));
@@ -150,7 +153,8 @@ double Roughness::bits(double bound_abs) const {
   const double inverse = kNoise / (2 * bound_abs);
   std::uint64_t sum = 0;
   for (const double residual : residuals_) sum += rough_log2(1 + residual * inverse);
-  return kLeast + kRoughUnit * static_cast<double>(sum) / static_cast<double>(residuals_.size());
+  const auto count = static_cast<double>(std::max<std::size_t>(1, residuals_.size()));
+  return kLeast + kRoughUnit * static_cast<double>(sum) / count;
 }
 
 Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double> fill,

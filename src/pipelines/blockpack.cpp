@@ -13,7 +13,7 @@ namespace {
 // does half of the usual sample.
 constexpr OrderSearch kSearch{.max_lags = 3, .sample = 1024};
 
-// Half of fewer values would not tell what all take.
+// A part of fewer values would not tell what all take.
 constexpr std::size_t kLeastRehearsed = 4096;
 
 // About what encoding takes, from a quarter of the superblocks: of each four neighbours one, and

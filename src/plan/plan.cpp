@@ -75,13 +75,18 @@ Pipeline pipeline_of(const Options& options) {
 
 // `blockpack` reads and writes memory in order, in pieces that fit a core's second-level cache;
 // CereSZ's blocks follow the array's order.
-Shape chunk_for(Pipeline pipeline, Preset preset, const Shape& shape) {
+Shape chunk_for(Pipeline pipeline, Preset preset, BoundKind bound, const Shape& shape) {
   const bool in_order = pipeline == Pipeline::blockpack || pipeline == Pipeline::ceresz ||
                         pipeline == Pipeline::ceresz4 || is_fre(pipeline);
   if (in_order) {
     constexpr std::uint64_t kSlabs = 16;  // so that several threads have something to do
-    return choose_slab(shape,
-                       shape.count() < kSlabs * kSlabValues ? kSmallSlabValues : kSlabValues);
+    std::uint64_t values = shape.count() < kSlabs * kSlabValues ? kSmallSlabValues : kSlabValues;
+    // Several can be led to a size together. In one dimension they take hardly more.
+    constexpr std::uint64_t kLed = 12, kLeastValues = 8192;
+    if (bound == BoundKind::ratio && pipeline == Pipeline::blockpack && shape.rank == 1) {
+      values = std::min(values, std::max(kLeastValues, shape.count() / kLed));
+    }
+    return choose_slab(shape, values);
   }
   // Large chunks are for what is fitted to them; differences are better off with small ones.
   const bool large = preset == Preset::small && pipeline != Pipeline::contexts;
@@ -403,7 +408,7 @@ Status check_into(Type type, const Shape& shape, const Options& options, Plan& p
     if (shape.rank < 1 || shape.rank > kMaxRank)
       chunk = shape;
     else
-      chunk = chunk_for(plan.parameters.pipeline, options.preset, shape);
+      chunk = chunk_for(plan.parameters.pipeline, options.preset, options.bound.kind, shape);
   } else {
     for (int k = 0; k < std::min(chunk.rank, shape.rank); ++k) {
       if (chunk.extents[k] == 0) return bad("a chunk extent is 0");
