@@ -8,6 +8,7 @@
 #include "encode/context_descriptions.hpp"
 #include "encode/context_rans.hpp"
 #include "encode/context_tokens.hpp"
+#include "encode/residual_tokens.hpp"
 
 namespace firn::encode {
 namespace {
@@ -29,11 +30,14 @@ constexpr std::size_t lanes_for(std::uint64_t payload_bytes) {
 template <class Q>
 std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t* contexts,
                                          std::size_t count, simd::Target target) {
+  constexpr int kEscapeBits = 20;
   if (count == 0) return 0;
   ContextShifts shifts;
-  const std::uint32_t* counts = count_tokens(residuals, contexts, count, true, target, shifts,
-                                             cells_.reserve(count), histogram_);
+  Cell* const cells = cells_.reserve(count);
+  const std::uint32_t* counts =
+      count_tokens(residuals, contexts, count, true, target, shifts, cells, histogram_);
   double bits = 0;
+  std::size_t escapes = 0;
   for (int c = 0; c < shifts.context_count; ++c) {
     const std::uint32_t* tokens = counts + c * kTokenCount;
     std::uint32_t total = 0;
@@ -43,11 +47,23 @@ std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t*
       total += seen;
       const int token = index < 32 ? 32 - index : index - 32;
       // An escape takes some 20 bits; describing the distribution, 2 bits for each token.
-      const int raw = token == 32 ? 20 : extra_bits(token);
+      if (token == 32) escapes += seen;
+      const int raw = token == 32 ? kEscapeBits : extra_bits(token);
       bits += static_cast<double>(seen) * (raw - rough_log2(seen)) + 2;
     }
     if (total == 0) continue;
     bits += static_cast<double>(total) * (shifts.shift[c] + rough_log2(total)) + 8;
+  }
+  // Where there are many of them, what each takes.
+  constexpr std::size_t kFew = 256;
+  if (escapes > count / kFew) {
+    std::int64_t more = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (cells[i] % kTokenCount != token_index(kEscapeToken)) continue;
+      const auto high = high_part(residuals[i], shifts.shift[contexts[i]]);
+      more += 6 + static_cast<int>(std::bit_width(magnitude(high) + 1)) - kEscapeBits;
+    }
+    bits += static_cast<double>(more);
   }
   return static_cast<std::size_t>(bits / 8);
 }

@@ -282,8 +282,8 @@ Pass::Wave Pass::mend() {
 
 // A few chunks with coarser steps than all others make all promise less.
 Pass::Wave Pass::even_out() {
-  constexpr double kShare = 0.15, kSafe = 0.003;
-  constexpr unsigned kApart = 6;
+  constexpr double kShare = 0.12, kSafe = 0.003;
+  constexpr unsigned kApart = 10;
   if (evened_out_ || before_.empty()) return {};
   evened_out_ = true;
   const auto finer_of = [&](std::size_t chunk) { return encodings_[chunk][taken_[chunk]].finer; };

@@ -414,7 +414,10 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
 // The ratio comes before the bound: ever further from what was almost small enough.
 std::optional<RateSearch::Try> RateSearch::coarser(const Try& last) {
   constexpr double kFirst = 0.125;
-  if (log2_of(last.bound_abs) >= highest_ || points_.empty()) return {};
+  constexpr int kTimes = 12;
+  if (last.bound_abs >= bound_of(highest_) || points_.empty() || times_coarser_ == kTimes) {
+    return {};
+  }
   const auto least = std::min_element(
       points_.begin(), points_.end(),
       [](const Point& a, const Point& b) { return std::fabs(a.size) < std::fabs(b.size); });
@@ -464,7 +467,7 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
     deeper_ = true;
     lowest_ = std::max(lowest_ - kDeeper, log2_of(plan::least_bound(array_.type)));
   }
-  if (log2_of(attempt.bound_abs) >= highest_ && here.size > 0) {
+  if (attempt.bound_abs >= bound_of(highest_) && here.size > 0) {
     // The ways that were good elsewhere may not be the best here.
     if (sizes_.empty() || fresh_at_highest_) return {};
     fresh_at_highest_ = true;
