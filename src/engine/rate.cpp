@@ -415,13 +415,14 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
 std::optional<RateSearch::Try> RateSearch::coarser(const Try& last) {
   constexpr double kFirst = 0.125;
   constexpr int kTimes = 12;
-  if (last.bound_abs >= bound_of(highest_) || points_.empty() || times_coarser_ == kTimes) {
-    return {};
-  }
+  if (points_.empty() || times_coarser_ == kTimes) return {};
   const auto least = std::min_element(
       points_.begin(), points_.end(),
       [](const Point& a, const Point& b) { return std::fabs(a.size) < std::fabs(b.size); });
-  return Try{bound_of(within_reach(least->bound + kFirst * exp2_of(times_coarser_++)))};
+  const double from = times_coarser_ == 0 ? least->bound : log2_of(last.bound_abs);
+  const double bound = bound_of(within_reach(from + kFirst * exp2_of(times_coarser_)));
+  if (times_coarser_++ != 0 && bound <= last.bound_abs) return {};
+  return Try{bound};
 }
 
 RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> sizes,
