@@ -414,7 +414,7 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
 // The ratio comes before the bound: ever further from what was almost small enough.
 std::optional<RateSearch::Try> RateSearch::coarser(const Try& last) {
   constexpr double kFirst = 0.125;
-  constexpr int kTimes = 12;
+  constexpr int kTimes = 9;
   if (points_.empty() || times_coarser_ == kTimes) return {};
   const auto least = std::min_element(
       points_.begin(), points_.end(),
