@@ -100,6 +100,7 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
     : low_(std::numeric_limits<double>::infinity()), high_(-low_) {
   const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
   residuals_.reserve(kRuns * kRun);
+  std::vector<double> beside_specials;
   const auto look = [&]<class T>(const T* data) {
     const T mask = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
     for (std::uint64_t run = 0; run < kRuns; ++run) {
@@ -131,11 +132,14 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
         const auto value = static_cast<double>(corner);
         low_ = std::min(low_, value);
         high_ = std::max(high_, value);
-        // Among specials the neighbours that there are.
         const bool first = !special(others[0]), second = !special(others[1]);
-        if (!first && !second) continue;
-        double residual = value - static_cast<double>(others[first ? 0 : 1]);
-        if (step[1] != 0 && first && second && !special(others[2])) {
+        double residual = 0;
+        if (first || second) residual = value - static_cast<double>(others[first ? 0 : 1]);
+        if (!first || !second || special(others[2])) {
+          beside_specials.push_back(std::fabs(residual));
+          continue;
+        }
+        if (step[1] != 0) {
           residual -= static_cast<double>(others[1]) - static_cast<double>(others[2]);
         }
         residuals_.push_back(std::fabs(residual));
@@ -144,6 +148,10 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
   };
   array.type == Type::f32 ? look(static_cast<const float*>(array.data))
                           : look(static_cast<const double*>(array.data));
+  // Where a mask ends little is seen; where specials are everywhere nothing else is.
+  constexpr std::size_t kMany = 8;
+  const bool many = beside_specials.size() > residuals_.size() / kMany;
+  for (const double residual : beside_specials) residuals_.push_back(many ? residual : 0);
 }
 
 double Roughness::bits(double bound_abs) const {
@@ -153,8 +161,7 @@ double Roughness::bits(double bound_abs) const {
   const double inverse = kNoise / (2 * bound_abs);
   std::uint64_t sum = 0;
   for (const double residual : residuals_) sum += rough_log2(1 + residual * inverse);
-  const auto count = static_cast<double>(std::max<std::size_t>(1, residuals_.size()));
-  return kLeast + kRoughUnit * static_cast<double>(sum) / count;
+  return kLeast + kRoughUnit * static_cast<double>(sum) / static_cast<double>(residuals_.size());
 }
 
 Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double> fill,
