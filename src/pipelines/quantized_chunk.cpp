@@ -326,8 +326,10 @@ double mean_square(const Box<const T>& chunk, const Parameters& parameters,
   chunk.for_each_row([&](const T* row, std::size_t offset) {
     for (; errors.next() < offset + chunk.row_length(); errors.advance()) {
       const std::size_t i = errors.next();
-      const auto code =
-          static_cast<decltype(QuantizedChunk<T, Q>::base)>(quantized.codes[i] + quantized.base);
+      using Code = decltype(QuantizedChunk<T, Q>::base);
+      using Wraps = std::make_unsigned_t<Code>;
+      const auto code = static_cast<Code>(static_cast<Wraps>(quantized.codes[i]) +
+                                          static_cast<Wraps>(quantized.base));
       errors.add(row[static_cast<std::int64_t>(i - offset) * chunk.row_stride()],
                  static_cast<T>(code) * scale.step);
     }
