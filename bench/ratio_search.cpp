@@ -26,6 +26,7 @@ struct Outcome {
   int attempts = 0;
   double passes = 0;  // over the array, those of attempts that were given up in part
   double times = 0;   // the time of one compression
+  double bound = 0;   // that was found
 
   double off() const { return ratio / asked - 1; }
 };
@@ -54,7 +55,7 @@ Outcome measure(const bench::Field& field, firn::Preset preset, double ratio, in
     std::exit(1);
   }
   outcome.ratio = static_cast<double>(field.bytes.size()) / static_cast<double>(found->size());
-  const double bound = firn::inspect(*found)->bound_abs;
+  const double bound = outcome.bound = firn::inspect(*found)->bound_abs;
   fixed.bound = bound > 0 ? firn::Bound::abs(bound) : firn::Bound::lossless();
   double searched = 1e9, once = 1e9;
   constexpr double kEnough = 0.2;
@@ -109,16 +110,18 @@ int main(int count, char** arguments) {
   if (tile_bytes != 0) {
     for (bench::Field& field : fields) bench::tile(&field, tile_bytes);
   }
-  std::printf("preset    field                  ratio      off   attempts  passes  time of one\n");
+  std::printf(
+      "preset    field                  ratio      off   attempts  passes  time of one      "
+      "bound\n");
   for (const auto preset : {firn::Preset::fast, firn::Preset::balanced, firn::Preset::small}) {
     const char* const name = firn::name_of(preset);
     if (!only.empty() && only != name) continue;
     double off = 0, times = 0, worst = 0, attempts = 0, passes = 0;
     for (const bench::Field& field : fields) {
       const Outcome outcome = measure(field, preset, ratio, repeat);
-      std::printf("%-9s %-20s %7.3f %7.2f %% %8d %9.2f %11.2f\n", name, field.name.c_str(),
+      std::printf("%-9s %-20s %7.3f %7.2f %% %8d %9.2f %11.2f %12.4g\n", name, field.name.c_str(),
                   outcome.ratio, 100 * outcome.off(), outcome.attempts, outcome.passes,
-                  outcome.times);
+                  outcome.times, outcome.bound);
       std::fflush(stdout);
       off = std::max(off, std::abs(outcome.off()));
       worst = std::max(worst, outcome.times);

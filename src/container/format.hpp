@@ -19,11 +19,16 @@ inline constexpr std::uint8_t kHasFill = 0x20;
 inline constexpr std::uint8_t kSingleChunk = 0x40;
 inline constexpr std::uint8_t kDescriptorReserved = 0x80;
 
-// Header byte 6: bound kind below, margin above.
+// Header byte 6: bound kind below, margin above. A margin of kGrid + k stands for steps that are
+// multiples of a grain, 2^-k of the power of two in twice the bound; written as kGridNibble, with
+// k in a byte of its own behind the bound.
 inline constexpr std::uint8_t kBoundKindMask = 0x0F;
 inline constexpr int kMarginShift = 4;
 inline constexpr int kMinMargin = 2;
 inline constexpr int kMaxMargin = 10;
+inline constexpr int kGrid = 16;
+inline constexpr int kGridNibble = 15;
+inline constexpr int kMaxGrainBits = 15;
 
 // The largest fraction that a pwrel stream enforces: below it differences of values are exact.
 inline constexpr double kMaxPointwise = 0.5;

@@ -29,14 +29,16 @@ void write_header(Header& header, ByteWriter& out) {
       static_cast<unsigned>(header.type) |
       static_cast<unsigned>(header.shape.rank) << format::kRankShift |
       (header.fill ? format::kHasFill : 0) | (single ? format::kSingleChunk : 0)));
-  out.write<std::uint8_t>(
-      static_cast<std::uint8_t>(static_cast<unsigned>(header.bound.kind) |
-                                static_cast<unsigned>(header.margin) << format::kMarginShift));
+  const bool grid = header.margin >= format::kGrid;
+  const auto margin = static_cast<unsigned>(grid ? format::kGridNibble : header.margin);
+  out.write<std::uint8_t>(static_cast<std::uint8_t>(static_cast<unsigned>(header.bound.kind) |
+                                                    margin << format::kMarginShift));
   for (int k = 0; k < header.shape.rank; ++k) out.write_varint(header.shape.extents[k]);
   if (!single) {
     for (int k = 0; k < header.shape.rank; ++k) out.write_varint(header.chunk.extents[k]);
   }
   if (header.bound.kind != BoundKind::lossless) out.write<double>(header.bound_abs);
+  if (grid) out.write<std::uint8_t>(static_cast<std::uint8_t>(header.margin - format::kGrid));
   if (header.bound.kind != BoundKind::lossless && header.bound.kind != BoundKind::abs) {
     out.write<double>(header.bound.value);
   }
@@ -106,6 +108,8 @@ Result<Header> read_header(ByteReader& in, std::span<const std::uint8_t> stream)
     for (int k = 0; k < rank; ++k) header.chunk.extents[k] = in.read_varint();
   }
   if (header.bound.kind != BoundKind::lossless) header.bound_abs = in.read<double>();
+  const bool grid = header.margin == format::kGridNibble;
+  if (grid) header.margin = format::kGrid + in.read<std::uint8_t>();
   header.bound.value = header.bound_abs;
   if (header.bound.kind != BoundKind::lossless && header.bound.kind != BoundKind::abs) {
     header.bound.value = in.read<double>();
@@ -123,9 +127,12 @@ Result<Header> read_header(ByteReader& in, std::span<const std::uint8_t> stream)
   // A checksum is no proof of sense.
   const bool pointwise = header.bound.kind == BoundKind::pwrel;
   const bool lossy = header.bound_abs != 0 && !pointwise;
+  const bool possible =
+      grid ? header.margin <= format::kGrid + format::kMaxGrainBits
+           : header.margin >= format::kMinMargin && header.margin <= format::kMaxMargin;
   if (!(header.bound_abs >= 0) || !std::isfinite(header.bound_abs) ||
       (pointwise && (header.bound_abs > format::kMaxPointwise || header.margin != 0)) ||
-      (lossy && (header.margin < format::kMinMargin || header.margin > format::kMaxMargin)) ||
+      (lossy && !possible) || (grid && !lossy) ||
       (header.type == Type::f32 &&
        static_cast<double>(static_cast<float>(header.bound_abs)) != header.bound_abs)) {
     return header_error(ErrorCode::corrupt, "impossible bound");

@@ -17,7 +17,7 @@ struct Header {
   Bound bound;               // as asked for
   double bound_abs = 0;      // of steps, exact in `type`; 0 means lossless; for pwrel a fraction
   std::uint8_t tighter = 0;  // by so many 256ths what holds is tighter than that; of a ratio only
-  int margin = 0;
+  int margin = 0;            // as in format.hpp
   std::optional<double> fill;  // exact in `type`
   std::uint32_t checksum = 0;  // set by write and read
 
@@ -25,7 +25,7 @@ struct Header {
   double promised() const { return bound_abs * ((256.0 - tighter) / 256); }
 };
 
-inline constexpr std::size_t kMaxHeaderBytes = 7 + 8 * kMaxVarintBytes + 3 * 8 + 1 + 4;
+inline constexpr std::size_t kMaxHeaderBytes = 7 + 8 * kMaxVarintBytes + 3 * 8 + 2 + 4;
 
 void write_header(Header& header, ByteWriter& out);
 

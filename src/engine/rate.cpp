@@ -66,51 +66,33 @@ Result<plan::Plan> plan_for_bound(const ArrayView& array, const Options& options
   return plan;
 }
 
-namespace {
-
-// The plan for a step that was found, in halves (about the bound): the least bound that allows it.
-// The margin depends on the bound by leaps, the step of the bound that it allows therefore too;
-// a smaller margin than is usual for a bound fills the gaps.
-Result<plan::Plan> plan_for_step(const ArrayView& array, const Options& options, double half_step,
-                                 pipelines::Workers& workers) {
-  auto plan = plan_for_bound(array, options, half_step, workers);
-  if (!plan || plan->parameters.bound_abs == 0) return plan;
-  const auto bound_for = [&](int margin) {
-    const double bound = half_step / (1 - exp2_of(-margin));
-    return options.max_abs ? std::min(bound, *options.max_abs) : bound;
-  };
-  const int margin = plan->parameters.margin;
-  plan::change_bound(bound_for(margin), &*plan);
-  if (plan->parameters.margin <= margin) return plan;
-  const double bound = plan->parameters.bound_abs;
-  plan::change_bound(bound_for(margin + 1), &*plan);
-  if (plan->parameters.margin > margin) return plan;
-  plan::change_bound(bound, &*plan);
-  plan->header.margin = plan->parameters.margin = margin;
-  return plan;
-}
-
-}  // namespace
-
 RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers)
     : array_(array), options_(options), workers_(workers) {
   target_bytes_ =
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
 
+double RateSearch::Try::step() const { return log2_of(bound_abs * ((256.0 - finer) / 256)); }
+
+plan::Plan RateSearch::plan(const Try& attempt) const {
+  plan::Plan plan = plan_;
+  if (attempt.bound_abs == 0) return plan;
+  const double bound = attempt.bound_abs / (1 - exp2_of(-format::kMaxMargin));
+  plan::change_bound(array_, options_.max_abs ? std::min(bound, *options_.max_abs) : bound,
+                     workers_, &plan);
+  plan.parameters.finer = static_cast<std::uint8_t>(attempt.finer);
+  return plan;
+}
+
 double RateSearch::take_sample(double log_bound) {
-  const auto plan = plan_for_step(array_, options_, bound_of(log_bound), workers_);
-  if (!plan) {
-    error_ = plan.error();
-    return 0;
-  }
+  const plan::Plan plan = this->plan(with_reserve(log_bound));
   if (samples_.empty() || std::fabs(log_bound - sample_chosen_at_) > kSameSampleChoice) {
     samples_.clear();
     sample_choices_.clear();
     sample_chosen_at_ = log_bound;
   }
-  const double bits = sample_->bits(*plan, workers_, &sample_choices_);
-  const Point point{log_bound, log2_of(bits_of_whole(bits, plan->parameters, array_.shape.rank))};
+  const double bits = sample_->bits(plan, workers_, &sample_choices_);
+  const Point point{log_bound, log2_of(bits_of_whole(bits, plan.parameters, array_.shape.rank))};
   const auto after = std::find_if(samples_.begin(), samples_.end(),
                                   [&](const Point& each) { return each.bound > log_bound; });
   samples_.insert(after, point);
@@ -130,7 +112,16 @@ std::pair<RateSearch::Point, RateSearch::Point> RateSearch::segment(double Point
   std::size_t i = 1;
   const bool rising = axis == &Point::bound;
   while (i + 1 < samples_.size() && (samples_[i].*axis < value) == rising) ++i;
-  return {samples_[i - 1], samples_[i]};
+  // Two that are near each other tell no slope.
+  std::size_t a = i - 1;
+  if (samples_[i].bound - samples_[a].bound < kTrusted / 2) {
+    if (a > 0) {
+      --a;
+    } else if (i + 1 < samples_.size()) {
+      ++i;
+    }
+  }
+  return {samples_[a], samples_[i]};
 }
 
 // No bound above the width of the range is of use.
@@ -220,6 +211,8 @@ double RateSearch::bytes_for_chunks(double other_bytes) const {
 Result<RateSearch::Try> RateSearch::first() {
   auto plan = plan_for_bound(array_, options_, 0, workers_);
   if (!plan) return plan.error();
+  plan_ = *plan;
+  plan_.magnitude = 0;  // steps are so much finer than bounds that the usual margin will do
   const std::uint64_t count = array_.shape.count();
   if (count == 0) return Try{};
   fill_ = plan->parameters.fill;
@@ -260,7 +253,9 @@ Result<RateSearch::Try> RateSearch::lossy() {
     from_ = samples_.front().bound;
     to_ = samples_.back().bound;
   }
-  return Try{bound_of(found), 0, rehearses_};
+  Try result = with_reserve(found);
+  result.rehearsal = rehearses_;
+  return result;
 }
 
 // Of evenly(), by the curve through the samples.
@@ -295,7 +290,6 @@ double RateSearch::slope() const {
 // way.
 RateSearch::Try RateSearch::with_reserve(double wanted) const {
   const double step = bound_of(wanted);
-  if (sizes_.size() == 1) return {step};
   const double bound = std::min(2 * step, bound_of(highest_));
   const auto finer = static_cast<unsigned>(256 * (1 - step / bound));
   return {std::min(step / ((256.0 - finer) / 256), bound), finer};
@@ -384,7 +378,7 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
     if (lossless && !small_enough) {
       // Then with the least loss.
       lossless_failed_ = true;
-      return only_lossless_ ? std::nullopt : std::optional(Try{bound_of(lowest_)});
+      return only_lossless_ ? std::nullopt : std::optional(with_reserve(lowest_));
     }
     if (lossless || pass.met()) return {};
     // Where sizes leap, one that is a little too small must do, after a while less little.
@@ -400,7 +394,7 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
   if (attempts_ == kEnough && best_off_ >= 2 && !pass.given_up() && small_enough_ &&
       sizes_.size() > 1) {
     given_up_ = kOften;
-    return Try{bound_of(*small_enough_)};
+    return with_reserve(*small_enough_);
   }
   const auto result =
       better({pass.step(), log2_of(got), !pass.given_up()}, attempt, pass.sizes(), choices);
@@ -419,10 +413,10 @@ std::optional<RateSearch::Try> RateSearch::coarser(const Try& last) {
   const auto least = std::min_element(
       points_.begin(), points_.end(),
       [](const Point& a, const Point& b) { return std::fabs(a.size) < std::fabs(b.size); });
-  const double from = times_coarser_ == 0 ? least->bound : log2_of(last.bound_abs);
-  const double bound = bound_of(within_reach(from + kFirst * exp2_of(times_coarser_)));
-  if (times_coarser_++ != 0 && bound <= last.bound_abs) return {};
-  return Try{bound};
+  const double from = times_coarser_ == 0 ? least->bound : last.step();
+  const double step = within_reach(from + kFirst * exp2_of(times_coarser_));
+  if (times_coarser_++ != 0 && step <= last.step() + kSame) return {};
+  return with_reserve(step);
 }
 
 RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> sizes,
@@ -430,30 +424,25 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   double bytes = 0;
   for (const ChunkSize& each : sizes) bytes += each.bytes;
   const double size = log2_of(bytes / bytes_for_chunks(other_bytes));
-  if (const double bound = log2_of(attempt.bound_abs);
-      size < 0 && (!small_enough_ || bound < *small_enough_)) {
-    small_enough_ = bound;
-  }
-  auto result =
-      better({log2_of(attempt.bound_abs), size, false, true}, attempt, std::move(sizes), choices);
+  const double step = attempt.step();
+  if (size < 0 && (!small_enough_ || step < *small_enough_)) small_enough_ = step;
+  auto result = better({step, size, false, true}, attempt, std::move(sizes), choices);
   // Few chunks cannot be led far to the size, so that the bound is to be found first.
   constexpr std::size_t kFewChunks = 4;
   constexpr int kMostRehearsals = 3;
   // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
-  constexpr double kFair = 0.01, kNear = 0.07, kNearTwo = 0.2, kNearMany = 0.25, kNearBlocks = 1.5;
-  if (!result) return Try{attempt.bound_abs};
+  constexpr double kFair = 0.01, kNear = 0.15, kNearTwo = 0.3, kNearMany = 0.25, kNearBlocks = 1.5;
+  if (!result || std::fabs(size) < kFair) return with_reserve(step);
   if (result->bound_abs == 0) return *result;
-  if (std::fabs(size) < kFair) return with_reserve(log2_of(attempt.bound_abs));
   // Differences are soon chosen anew.
   constexpr double kFar = 0.3;
-  const double step = result->bound_abs * ((256.0 - result->finer) / 256);
-  if (!automatic_ && std::fabs(log2_of(step / attempt.bound_abs)) > kFar) choices->clear();
+  if (!automatic_ && std::fabs(result->step() - step) > kFar) choices->clear();
   double near = kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
   if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;
   if (++rehearsals_ < kMostRehearsals && std::fabs(size) > near) {
-    return Try{result->bound_abs * ((256.0 - result->finer) / 256), 0, true};
+    result->rehearsal = true;
   }
   return *result;
 }
@@ -468,13 +457,14 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
     deeper_ = true;
     lowest_ = std::max(lowest_ - kDeeper, log2_of(plan::least_bound(array_.type)));
   }
-  if (attempt.bound_abs >= bound_of(highest_) && here.size > 0) {
+  constexpr double kRounding = 1e-9;
+  if (attempt.step() >= highest_ - kRounding && here.size > 0) {
     // The ways that were good elsewhere may not be the best here.
     if (sizes_.empty() || fresh_at_highest_) return {};
     fresh_at_highest_ = true;
     choices->clear();
     sizes_.clear();
-    return Try{attempt.bound_abs};
+    return with_reserve(highest_);
   }
   if (sizes_.empty()) chosen_at_ = here.bound;
   sizes_ = std::move(sizes);
@@ -529,14 +519,12 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
   std::vector<std::vector<std::uint8_t>> best;
   std::optional<plan::Plan> best_plan;
   for (std::optional<RateSearch::Try> attempt = *first; attempt;) {
-    auto plan = plan_for_step(array, options, attempt->bound_abs, workers);
-    if (!plan) return plan.error();
-    plan->parameters.finer = static_cast<std::uint8_t>(attempt->finer);  // books are for that step
-    plan::plan_books(array, *plan, workers, &scratch.books);
+    plan::Plan plan = search.plan(*attempt);
+    plan::plan_books(array, plan, workers, &scratch.books);
     Buffer head;
     Output beginning(&head);
-    if (const Status status = write_head(*plan, scratch, beginning); !status) return status;
-    const ChunkEncoder encoder(array, *plan, scratch.books);
+    if (const Status status = write_head(plan, scratch, beginning); !status) return status;
+    const ChunkEncoder encoder(array, plan, scratch.books);
     const auto count = static_cast<std::size_t>(encoder.grid().count());
     choices.resize(count);
     std::vector<std::uint64_t> values(count);
@@ -548,7 +536,7 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
       std::vector<ChunkSize> sizes(count);
       workers.for_each(count, [&](std::uint64_t chunk, pipelines::Workspace& workspace) {
         const auto at = static_cast<std::size_t>(chunk);
-        sizes[at] = {log2_of(attempt->bound_abs),
+        sizes[at] = {attempt->step(),
                      static_cast<double>(encoder.rehearse(chunk, &choices[at], workspace))};
         return progress.add(values[at] * size_of(array.type));
       });
@@ -577,7 +565,7 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     if (search.best()) {
       best.resize(count);
       for (std::size_t i = 0; i < count; ++i) best[i] = std::move(records[i][pass.taken(i)]);
-      best_plan = std::move(*plan);
+      best_plan = std::move(plan);
     }
   }
   if (search.error()) return *search.error();

@@ -41,8 +41,12 @@ class RateSearch {
     double bound_abs = 0;  // 0: nothing needs to be lost
     unsigned finer = 0;
     bool rehearsal = false;  // only to see what chunks take
+
+    // Half the expected step, log2.
+    double step() const;
   };
   Result<Try> first();
+  plan::Plan plan(const Try& attempt) const;
   // A compression with this bound. `values` of each chunk; `other_bytes` of the stream.
   Pass pass(const Try& attempt, std::vector<std::uint64_t> values, double other_bytes) const;
   // After it: what to try next, or nothing when it met the size or nothing better is to be
@@ -92,6 +96,7 @@ class RateSearch {
   const ArrayView& array_;
   const Options& options_;
   pipelines::Workers& workers_;
+  plan::Plan plan_;  // for any bound
   double target_bytes_;
   std::optional<double> fill_;
   double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense

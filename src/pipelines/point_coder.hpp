@@ -23,8 +23,7 @@ inline double fineness_factor(int fineness, int level) {
 }
 template <class T>
 quantize::Scale<T> level_scale(quantize::Scale<T> scale, int fineness, int level) {
-  scale.step = scale.step / static_cast<T>(fineness_factor(fineness, level));
-  scale.inverse_step = 1 / scale.step;
+  scale.set_step(scale.step / static_cast<T>(fineness_factor(fineness, level)));
   return scale;
 }
 
@@ -94,7 +93,8 @@ class PointCoder {
                       Visit visit) const {
     if (!pointwise_) {
       for (std::size_t i = 0; i < count; ++i) {
-        if (values[i] != fill_ && std::fabs(points[i] - values[i]) < bound_) continue;
+        const T error = std::fabs(points[i] - values[i]);
+        if (values[i] != fill_ && scale_.holds(values[i], error)) continue;
         visit(i);
       }
       return;

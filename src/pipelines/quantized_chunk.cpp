@@ -205,6 +205,24 @@ bool all_short(const std::int16_t* codes, std::size_t count) {
   return low >= -quantize::kShortLimit && high <= quantize::kShortLimit;
 }
 
+// False when one of a few values has a code that is too long, so that quantising them all would be
+// in vain.
+template <class T>
+bool seem_short(const T* values, std::size_t length, T fill, const quantize::Scale<T>& scale,
+                std::int32_t base) {
+  constexpr std::size_t kMany = 4096, kLooks = 8;
+  for (std::size_t i = length / kLooks; length >= kMany && i < length; i += length / kLooks) {
+    std::int32_t q = 0;
+    T error = 0;
+    if (values[i] != fill &&
+        quantize::quantize_value<T, std::int32_t>(values[i], scale, &q, &error) &&
+        std::abs(std::int64_t{q} - base) > quantize::kShortLimit) {
+      return false;
+    }
+  }
+  return true;
+}
+
 template <class T, class Q, class Quantizer>
 QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& chunk,
                               const Parameters& parameters, Workspace& workspace,
@@ -238,6 +256,9 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
       have_base = quantizer.find_base(values[i], &result->base);
       valid = values[i];
       if (have_base && !quantizer.base_fits(result->base)) return false;
+    }
+    if constexpr (Quantizer::kShort) {
+      if (have_base && !seem_short(values, length, fill, scale, result->base)) return false;
     }
     if constexpr (Quantizer::kSigns) {
       quantizer.kernels.signs(values, length, flags);

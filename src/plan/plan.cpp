@@ -166,22 +166,14 @@ ValueRange value_range_of(const ArrayView& array, std::optional<double> fill,
   return {static_cast<double>(only.low), static_cast<double>(only.high)};
 }
 
-// The largest magnitude on a sample: enough to choose a margin, which is not about correctness.
-template <class T>
-double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
-                         pipelines::Workers& workers) {
+// visit(pointer, length) for a sample of the values, the same whatever the strides.
+template <class T, class Visit>
+void for_each_sampled(const ArrayView& array, Visit visit) {
   constexpr std::uint64_t kRows = 16, kRowLength = 64;
   const std::uint64_t count = array.shape.count();
-  const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
-  T low = std::numeric_limits<T>::infinity(), high = -low;
-  // The same values whatever the strides, since the margin is in the stream.
   const T* const data = static_cast<const T*>(array.data);
-  const auto& kernels = quantize::range_kernels<T>(workers.workspace(0).target);
-  const auto widen = [&](std::uint64_t first, std::uint64_t length) {
-    if (!array.strides) {
-      kernels.widen(data + first, static_cast<std::size_t>(length), fill_value, &low, &high);
-      return;
-    }
+  const auto take = [&](std::uint64_t first, std::uint64_t length) {
+    if (!array.strides) return visit(data + first, static_cast<std::size_t>(length));
     for (std::uint64_t i = first; i < first + length; ++i) {
       std::uint64_t index = i;
       std::int64_t offset = 0;
@@ -190,32 +182,67 @@ double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
         offset += static_cast<std::int64_t>(index % extent) * (*array.strides)[k];
         index /= extent;
       }
-      kernels.widen(data + offset, 1, fill_value, &low, &high);
+      visit(data + offset, 1);
     }
   };
-  if (count <= kRows * kRowLength) {
-    widen(0, count);
-  } else {
-    const std::uint64_t apart = (count - kRowLength) / (kRows - 1);
-    for (std::uint64_t row = 0; row < kRows; ++row) widen(row * apart, kRowLength);
-  }
-  return low > high
-             ? 0
-             : std::max(std::fabs(static_cast<double>(low)), std::fabs(static_cast<double>(high)));
+  if (count <= kRows * kRowLength) return take(0, count);
+  const std::uint64_t apart = (count - kRowLength) / (kRows - 1);
+  for (std::uint64_t row = 0; row < kRows; ++row) take(row * apart, kRowLength);
+}
+
+double magnitude_of(const ValueRange& range) {
+  return range.low > range.high ? 0 : std::max(std::fabs(range.low), std::fabs(range.high));
+}
+
+// The largest magnitude on a sample: enough to choose a margin, which is not about correctness.
+template <class T>
+double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
+                         pipelines::Workers& workers) {
+  const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
+  T low = std::numeric_limits<T>::infinity(), high = -low;
+  const auto& kernels = quantize::range_kernels<T>(workers.workspace(0).target);
+  for_each_sampled<T>(array, [&](const T* values, std::size_t length) {
+    kernels.widen(values, length, fill_value, &low, &high);
+  });
+  return magnitude_of({static_cast<double>(low), static_cast<double>(high)});
+}
+
+// The same of magnitudes up to a limit.
+template <class T>
+double sampled_magnitude_within(const ArrayView& array, double limit) {
+  double largest = 0;
+  for_each_sampled<T>(array, [&](const T* values, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) {
+      const double magnitude = std::fabs(static_cast<double>(values[i]));
+      if (magnitude <= limit) largest = std::max(largest, magnitude);
+    }
+  });
+  return largest;
+}
+
+// The greatest whole number that is not above log2 of a positive normal one.
+int floor_log2(double value) {
+  return static_cast<int>(std::bit_cast<std::uint64_t>(value) >> 52) - 1023;
+}
+// The least that is not below it.
+int ceil_log2(double value) {
+  return floor_log2(value) + (std::bit_cast<std::uint64_t>(value) << 12 != 0);
 }
 
 // How far step stays below twice the bound: rounding moves a code's value by about 2^-24 (2^-53)
-// of itself, three times over; 2^-margin of a step must cover that for codes of 2^bits.
+// of itself, three times over; 2^-margin of a step must cover that for codes of 2^bits. Where that
+// would be much, steps have a grain instead: the distance of neighbouring values where they are
+// largest.
 template <class T>
 int choose_margin(double magnitude, double bound_abs) {
-  const double code = magnitude / (2 * bound_abs);
-  // The least with 2^bits >= code.
-  const auto pattern = std::bit_cast<std::uint64_t>(code);
-  const int exponent = static_cast<int>(pattern >> 52) - 1023;
-  const int bits =
-      code > 1 ? std::min(64, exponent + ((pattern & ((std::uint64_t{1} << 52) - 1)) != 0)) : 0;
-  const int precision = sizeof(T) == 4 ? 21 : 50;
-  return std::clamp(precision - bits, format::kMinMargin, format::kMaxMargin);
+  constexpr int kDigits = std::numeric_limits<T>::digits, kLeastMargin = 7;
+  const double step = 2 * bound_abs;
+  const double code = magnitude / step;
+  const int bits = code > 1 ? ceil_log2(code) : 0;
+  const int margin = std::min(kDigits - 3 - bits, format::kMaxMargin);
+  if (margin >= kLeastMargin) return margin;
+  const int grain_bits = floor_log2(step) - (ceil_log2(magnitude) - kDigits);
+  return format::kGrid + std::clamp(grain_bits, 0, format::kMaxGrainBits);
 }
 
 // 10^exponent by basic operations only, so that it is the same on every machine.
@@ -287,7 +314,6 @@ constexpr double kLeastBound = static_cast<double>(std::numeric_limits<T>::min()
 
 template <class T>
 void set_bound(double bound_abs, double magnitude, Plan* plan) {
-  plan->magnitude = magnitude;
   T bound = round_down<T>(std::min(bound_abs, kLargestBound<T>));
   if (!(static_cast<double>(bound) >= kLeastBound<T>)) bound = 0;  // keep every bit instead
   plan->header.bound_abs = plan->parameters.bound_abs = static_cast<double>(bound);
@@ -305,6 +331,25 @@ void set_pointwise_bound(double fraction, Plan* plan) {
 }
 
 template <class T>
+void change_bound_of(const ArrayView& array, double bound_abs, pipelines::Workers& workers,
+                     Plan* plan) {
+  const std::optional<double>& fill = plan->parameters.fill;
+  // Neighbours of larger values lie further apart than steps may be: a fill value that was not
+  // named, or strangers, which end up exact.
+  const double limit = bound_abs * std::ldexp(2.0, std::numeric_limits<T>::digits);
+  if (!plan->magnitude) plan->magnitude = sampled_magnitude<T>(array, fill, workers);
+  double magnitude = *plan->magnitude;
+  if (magnitude > limit) magnitude = sampled_magnitude_within<T>(array, limit);
+  set_bound<T>(bound_abs, magnitude, plan);
+  if (plan->parameters.margin < format::kGrid) return;
+  if (!plan->knows_magnitude) {
+    plan->magnitude = magnitude_of(value_range_of<T>(array, fill, workers));
+    plan->knows_magnitude = true;
+  }
+  if (*plan->magnitude <= limit) set_bound<T>(bound_abs, *plan->magnitude, plan);
+}
+
+template <class T>
 void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* plan) {
   const Bound& bound = plan->header.bound;
   const std::optional<double>& fill = plan->parameters.fill;
@@ -312,11 +357,11 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
   if (bound.kind == BoundKind::lossless || bound.kind == BoundKind::ratio) return;
   if (bound.kind == BoundKind::pwrel) return set_pointwise_bound<T>(bound.value, plan);
   if (bound.kind == BoundKind::abs) {
-    return set_bound<T>(bound.value, sampled_magnitude<T>(array, fill, workers), plan);
+    return change_bound(array, bound.value, workers, plan);
   }
   const ValueRange range = value_range_of<T>(array, fill, workers);
   if (!(range.high > range.low)) return;  // constant, or nothing finite: lossless
-  const double magnitude = std::max(std::fabs(range.low), std::fabs(range.high));
+  const double magnitude = magnitude_of(range);
   const double width = range.high - range.low;
   if (bound.kind == BoundKind::rel) {
     const double share = std::isfinite(width) ? bound.value * width
@@ -347,6 +392,12 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
 
 }  // namespace
 
+void change_bound(const ArrayView& array, double bound_abs, pipelines::Workers& workers,
+                  Plan* plan) {
+  array.type == Type::f32 ? change_bound_of<float>(array, bound_abs, workers, plan)
+                          : change_bound_of<double>(array, bound_abs, workers, plan);
+}
+
 double largest_bound(Type type) {
   return type == Type::f32 ? kLargestBound<float> : kLargestBound<double>;
 }
@@ -355,11 +406,6 @@ double least_bound(Type type) {
 }
 
 double error_of_psnr(double width, double psnr_db) { return width * power_of_ten(-psnr_db / 20); }
-
-void change_bound(double bound_abs, Plan* plan) {
-  plan->header.type == Type::f32 ? set_bound<float>(bound_abs, plan->magnitude, plan)
-                                 : set_bound<double>(bound_abs, plan->magnitude, plan);
-}
 
 ValueRange value_range(const ArrayView& array, std::optional<double> fill,
                        pipelines::Workers& workers) {

@@ -12,7 +12,10 @@ namespace firn::plan {
 struct Plan {
   container::Header header;
   pipelines::Parameters parameters;
-  double magnitude = 0;  // the largest that was seen of the values, for the margin
+  // For the margin of an absolute bound: the largest magnitude that was seen of the values, or of
+  // all of them.
+  std::optional<double> magnitude;
+  bool knows_magnitude = false;
 };
 
 // What can be checked without the data: shapes, bound, pipeline. Leaves header.bound_abs open.
@@ -29,8 +32,9 @@ Status make_plan(const ArrayView& array, const Options& options, pipelines::Work
 double largest_bound(Type type);
 double least_bound(Type type);
 
-// The bound and its margin in a plan that has an absolute bound already.
-void change_bound(double bound_abs, Plan* plan);
+// Gives a plan for this array another absolute bound, and its margin.
+void change_bound(const ArrayView& array, double bound_abs, pipelines::Workers& workers,
+                  Plan* plan);
 
 // Minimum and maximum of the finite values that are not fill. low > high when there are none.
 struct ValueRange {

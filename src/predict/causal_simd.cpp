@@ -167,6 +167,8 @@ uint32_t quantize(const quantize::Scale<T>& scale, T fill, int shift, uint32_t c
   const hn::Rebind<int32_t, D<T>> di;
   const size_t lanes = hn::Lanes(d);
   const auto limit = hn::Set(d, static_cast<T>(quantize::kNarrowLimit));
+  const auto bound = hn::Set(d, scale.bound), below = hn::Set(d, scale.below_bound());
+  const auto tie_floor = hn::Set(d, scale.tie_floor());
   auto largest = hn::Set(d, *max_error);
   uint32_t exact = 0;
   for (size_t i = 0; i < kCausalLanes; i += lanes) {
@@ -178,8 +180,9 @@ uint32_t quantize(const quantize::Scale<T>& scale, T fill, int shift, uint32_t c
     const auto rounded = round_vector(d, clamped, code);
     const auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
     const auto error = hn::Abs(hn::Sub(decoded, value));
+    const auto allowed = hn::IfThenElse(hn::Ge(hn::Abs(value), tie_floor), bound, below);
     const auto good =
-        hn::And(hn::Lt(error, hn::Set(d, scale.bound)),
+        hn::And(hn::Le(error, allowed),
                 hn::And(hn::Eq(scaled, clamped), hn::Not(hn::Eq(value, hn::Set(d, fill)))));
     const auto wanted = value_lanes<T>(coded, i);
     const auto done = hn::And(good, wanted);

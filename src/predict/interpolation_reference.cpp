@@ -38,8 +38,7 @@ bool quantize_point(T value, const quantize::Scale<T>& scale, T fill, T* point, 
   const auto rounded = static_cast<std::int32_t>(std::nearbyint(scaled));
   const T decoded = prediction + static_cast<T>(rounded) * scale.step;
   *error = std::fabs(decoded - value);
-  // Strictly below: a difference that was rounded down to the bound is not within it.
-  if (!(*error < scale.bound)) return false;
+  if (!scale.holds(value, *error)) return false;
   *code = rounded;
   *point = decoded;
   return true;

@@ -252,6 +252,8 @@ bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<
   const hn::Rebind<int32_t, decltype(d)> di;
   const size_t lanes = hn::Lanes(d);
   const auto limit = hn::Set(d, static_cast<T>(quantize::kNarrowLimit));
+  const auto bound = hn::Set(d, scale.bound), below = hn::Set(d, scale.below_bound());
+  const auto tie_floor = hn::Set(d, scale.tie_floor());
   auto largest = hn::Set(d, *max_error);
   auto all = hn::Eq(hn::Zero(d), hn::Zero(d));
   for (size_t i = 0; i < count; i += lanes) {
@@ -263,7 +265,8 @@ bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<
     const auto rounded = round_vector(d, clamped, code);
     const auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
     const auto error = hn::Abs(hn::Sub(decoded, value));
-    auto good = hn::And(hn::Lt(error, hn::Set(d, scale.bound)),
+    const auto allowed = hn::IfThenElse(hn::Ge(hn::Abs(value), tie_floor), bound, below);
+    auto good = hn::And(hn::Le(error, allowed),
                         hn::And(hn::Eq(scaled, clamped), hn::Not(hn::Eq(value, hn::Set(d, fill)))));
     if (count - i < lanes) {
       const auto in_row = hn::FirstN(d, count - i);

@@ -3,19 +3,29 @@
 //
 // step = 2 * bound * (1 - 2^-margin): a little less than twice the bound, so that rounding in
 // x * (1 / step) and q * step does not push values that lie midway between two codes out of the
-// bound. The margin grows with the codes (plan/ chooses it); a value that fails all the same is
-// stored exactly.
+// bound. A value that fails all the same is stored exactly.
+//
+// Where codes have so many bits that a margin would cost something, the step is instead the largest
+// multiple of a grain, a power of two, that is at most twice the bound. The grain is such that the
+// values' type holds all its multiples up to the largest value: then q * step does not round, and
+// neither does x - q * step, which tells where x * (1 / step) was rounded to the wrong q.
 //
 // The test |x' - x| <= bound is exact although it is done in the value's own type, for bound and
 // step are exact in it: for q = 0 and |q| >= 2 the subtraction does not round (Sterbenz); for
 // |q| = 1 it may only when |x| < x'/2, and a result that rounds down to the bound would need
-// |x| / step below 1/2 by more than 2^-margin / 4, where q is 0.
+// |x| / step below 1/2 by more than 2^-margin / 4, where q is 0. With a grain too: there x * (1 /
+// step) is at most 1/2 when |x| < step / 2, and 1/2 is rounded to 0.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include "base/simd_target.hpp"
+#include "container/format.hpp"
 
 namespace firn::quantize {
 
@@ -29,13 +39,40 @@ struct Scale {
   T bound;  // > 0
   T step;
   T inverse_step;  // 1 / step; infinite when step is subnormal, and then no value passes
+  T grain = 0;     // of which steps are multiples; 0: of none
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
   // bound must be exact in T. `finer`, below 256: by how many 256ths the step is smaller still.
-  Scale(T absolute_bound, int margin, unsigned finer = 0)
-      : bound(absolute_bound),
-        step(2 * absolute_bound * (1 - 1 / static_cast<T>(1 << margin)) *
-             (static_cast<T>(256 - finer) / 256)),
-        inverse_step(1 / step) {}
+  Scale(T absolute_bound, int margin, unsigned finer = 0) : bound(absolute_bound) {
+    const T share = static_cast<T>(256 - finer) / 256;
+    if (margin < format::kGrid) {
+      set_step(2 * bound * (1 - 1 / static_cast<T>(1 << margin)) * share);
+      return;
+    }
+    // Steps are normal numbers; what a forged header may ask for is not, and has no grain.
+    constexpr int kMantissaBits = std::numeric_limits<T>::digits - 1;
+    const auto power = std::bit_cast<Bits>(2 * bound) >> kMantissaBits << kMantissaBits;
+    grain = std::bit_cast<T>(power) / static_cast<T>(std::uint64_t{1} << (margin - format::kGrid));
+    set_step(2 * bound * share);
+  }
+
+  // The largest step that is not larger; the grain when there is none.
+  void set_step(T largest) {
+    step = largest;
+    if (const T grains = largest / grain; grain > 0 && grains < T(0x1p23)) {
+      step = grains < 1 ? grain : static_cast<T>(static_cast<std::int32_t>(grains)) * grain;
+    }
+    inverse_step = 1 / step;
+  }
+  // The next smaller number.
+  T below_bound() const { return std::bit_cast<T>(std::bit_cast<Bits>(bound) - 1); }
+  // A difference from a value that came out as the bound may have been rounded down to it, unless
+  // the value is as large as this; without a grain steps are so small that none comes out so.
+  T tie_floor() const { return grain > 0 ? 2 * bound : std::numeric_limits<T>::infinity(); }
+  // Whether a value is within the bound when what is decoded differs by `error`, rounded.
+  bool holds(T value, T error) const {
+    return error < bound || (error == bound && std::fabs(value) >= tie_floor());
+  }
 };
 
 template <class T>

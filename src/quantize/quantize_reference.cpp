@@ -44,6 +44,10 @@ bool quantize_value(T value, const Scale<T>& scale, Q* q, T* error) {
   if (scaled > bound_of_code) scaled = bound_of_code;
   if (scaled < -bound_of_code) scaled = -bound_of_code;
   *q = static_cast<Q>(round_code(scaled));
+  if (scale.grain > 0) {
+    const T rest = (value - dequantize_value<T, Q>(*q, scale.step)) * scale.inverse_step;
+    *q += static_cast<Q>(round_code(std::clamp(rest, T(-1), T(1))));
+  }
   *error = std::fabs(dequantize_value<T, Q>(*q, scale.step) - value);
   return *error <= scale.bound;
 }

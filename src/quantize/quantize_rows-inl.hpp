@@ -50,6 +50,29 @@ HWY_INLINE int64_t magic_plus(int64_t base) {
   return static_cast<int64_t>(static_cast<uint64_t>(kMagicBits) + static_cast<uint64_t>(base));
 }
 
+// The code, off by one at most, of a value under a scale with a grain: where a product with the
+// inverse was rounded to the wrong side, the rest tells. Of NaN the code stays where it is, but for
+// one.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V rest_of(D d, V value, V q, const Scale<hn::TFromD<D>>& scale) {
+  const auto one = hn::Set(d, hn::TFromD<D>{1});
+  const auto decoded = hn::Mul(q, hn::Set(d, scale.step));
+  const auto rest = hn::Mul(hn::Sub(value, decoded), hn::Set(d, scale.inverse_step));
+  return hn::Max(hn::Min(rest, one), hn::Neg(one));  // the second is taken where one is NaN
+}
+template <class D, class VI>
+HWY_INLINE VI corrected(D d, hn::Vec<D> value, VI q, const Scale<float>& scale) {
+  return hn::Add(q, nearest_int(rest_of(d, value, hn::ConvertTo(d, q), scale)));
+}
+// The same for a code that kMagic has been added to.
+template <class D>
+HWY_INLINE hn::Vec<D> corrected(D d, hn::Vec<D> value, hn::Vec<D> shifted,
+                                const Scale<double>& scale) {
+  const auto magic = hn::Set(d, kMagic);
+  const auto rest = rest_of(d, value, hn::Sub(shifted, magic), scale);
+  return hn::Add(shifted, hn::Sub(hn::Add(rest, magic), magic));
+}
+
 // step(i, place) for every whole vector of `width` values; returns where they end. Long rows are
 // read at four places at once: hardware prefetches each stream on its own, and one alone gets half
 // of the memory's bandwidth.

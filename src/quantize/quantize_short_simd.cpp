@@ -79,15 +79,17 @@ struct FloatErrors {
 };
 HWY_INLINE FloatErrors no_errors(float) { return {hn::Zero(hn::ScalableTag<int32_t>())}; }
 
-// The codes of a vector of 32-bit codes' worth of values, which `load` loads.
-template <class Load>
+// The codes of a vector of 32-bit codes' worth of values, which `load` loads. kGrid: the scale has
+// a grain.
+template <bool kGrid, class Load>
 HWY_INLINE auto short_codes(const float* values, Load& load, const Scale<float>& scale,
                             int32_t base, FloatErrors& errors) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto value = load(values);
   // One that does not fit 32 bits becomes a code far from both the value and the base.
-  const auto q = nearest_int(hn::Mul(value, hn::Set(d, scale.inverse_step)));
+  auto q = nearest_int(hn::Mul(value, hn::Set(d, scale.inverse_step)));
+  if constexpr (kGrid) q = corrected(d, value, q, scale);
   const auto decoded = hn::Mul(hn::ConvertTo(d, q), hn::Set(d, scale.step));
   const auto error = hn::Sub(decoded, value);
 #if HWY_TARGET == HWY_AVX3
@@ -117,7 +119,7 @@ HWY_INLINE DoubleErrors no_errors(double) {
   return {hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
 }
 
-template <class Load>
+template <bool kGrid, class Load>
 HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double>& scale,
                             int32_t base, DoubleErrors& errors) {
   const hn::ScalableTag<double> d;
@@ -129,7 +131,8 @@ HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double
   const auto half = [&](const double* from) HWY_ATTR {
     const auto value = load(from);
     const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
-    const auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
+    auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
+    if constexpr (kGrid) shifted = corrected(d, value, shifted, scale);
     const auto decoded = hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step));
     const auto error = hn::Abs(hn::Sub(decoded, value));
     errors.within = hn::And(errors.within, hn::Le(error, hn::Set(d, scale.bound)));
@@ -150,7 +153,7 @@ HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale
 }
 
 // Quantises vectors of a row and keeps what the row's outcome needs.
-template <class T>
+template <class T, bool kGrid>
 struct ShortQuantizer {
   const Scale<T> scale;
   const int32_t base;
@@ -161,8 +164,8 @@ struct ShortQuantizer {
   HWY_INLINE void step(const T* from, Load& load, int16_t* to) {
     const Shorts d;
     const size_t half = hn::Lanes(d) / 2;
-    const auto low = short_codes(from, load, scale, base, even);
-    const auto both = shorten(low, short_codes(from + half, load, scale, base, odd));
+    const auto low = short_codes<kGrid>(from, load, scale, base, even);
+    const auto both = shorten(low, short_codes<kGrid>(from + half, load, scale, base, odd));
     lowest = hn::Min(lowest, both);
     highest = hn::Max(highest, both);
     hn::StoreU(both, d, to);
@@ -180,13 +183,13 @@ struct ShortQuantizer {
   }
 };
 
-template <class T>
-RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
-                             int32_t base, int16_t* HWY_RESTRICT codes) {
+template <bool kGrid, class T>
+RowOutcome<T> quantize_short_with(const T* HWY_RESTRICT values, size_t count, const Scale<T>& scale,
+                                  int32_t base, int16_t* HWY_RESTRICT codes) {
   const Shorts d;
   constexpr size_t kMaxLanes = hn::MaxLanes(d);
   const size_t lanes = hn::Lanes(d);
-  ShortQuantizer<T> quantizer{scale, base};
+  ShortQuantizer<T, kGrid> quantizer{scale, base};
   const auto load = [](const T* from)
                         FIRN_ALWAYS_INLINE { return hn::LoadU(hn::ScalableTag<T>(), from); };
   const size_t i = for_each_vector(count, lanes, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
@@ -228,13 +231,14 @@ HWY_INLINE void hold_codes(const uint64_t* bits, size_t words, int16_t* codes) {
   }
 }
 
-template <class T>
-RowOutcome<T> quantize_masked(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
-                              int32_t base, T fill, T instead, int16_t* HWY_RESTRICT codes,
-                              uint64_t* HWY_RESTRICT bits, bool* all_fill) {
+template <bool kGrid, class T>
+RowOutcome<T> quantize_masked_with(const T* HWY_RESTRICT values, size_t count,
+                                   const Scale<T>& scale, int32_t base, T fill, T instead,
+                                   int16_t* HWY_RESTRICT codes, uint64_t* HWY_RESTRICT bits,
+                                   bool* all_fill) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(Shorts());
-  ShortQuantizer<T> quantizer{scale, base};
+  ShortQuantizer<T, kGrid> quantizer{scale, base};
   auto stranger = hn::FirstN(d, 0);
   // 64 values; returns their bits.
   const auto step = [&](const T* from, int16_t* to) FIRN_ALWAYS_INLINE {
@@ -268,6 +272,23 @@ RowOutcome<T> quantize_masked(const T* HWY_RESTRICT values, size_t count, Scale<
   }
   *all_fill = hn::AllFalse(d, stranger);
   return quantizer.outcome();
+}
+
+template <class T>
+RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
+                             int32_t base, int16_t* HWY_RESTRICT codes) {
+  return scale.grain > 0 ? quantize_short_with<true>(values, count, scale, base, codes)
+                         : quantize_short_with<false>(values, count, scale, base, codes);
+}
+
+template <class T>
+RowOutcome<T> quantize_masked(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
+                              int32_t base, T fill, T instead, int16_t* HWY_RESTRICT codes,
+                              uint64_t* HWY_RESTRICT bits, bool* all_fill) {
+  return scale.grain > 0 ? quantize_masked_with<true>(values, count, scale, base, fill, instead,
+                                                      codes, bits, all_fill)
+                         : quantize_masked_with<false>(values, count, scale, base, fill, instead,
+                                                       codes, bits, all_fill);
 }
 
 template <class T>

@@ -45,26 +45,31 @@ HWY_INLINE void account(hn::Vec<hn::ScalableTag<T>> decoded, hn::Vec<hn::Scalabl
   total.max_error = hn::Max(total.max_error, error);
 }
 
-// Quantises a vector: stores its codes and returns the values that they decode to.
-template <class D, class V = hn::Vec<D>>
+// Quantises a vector: stores its codes and returns the values that they decode to. kGrid: the scale
+// has a grain.
+template <bool kGrid, class D, class V = hn::Vec<D>>
 HWY_INLINE V quantize_vector(D d, V value, const Scale<float>& scale, int32_t base,
                              int32_t* codes) {
   const hn::RebindToSigned<D> di;
   const auto limit = hn::Set(d, static_cast<float>(kNarrowLimit));
-  const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
-  const auto q = nearest_int(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)));
+  const auto inverse_step = hn::Set(d, scale.inverse_step), step = hn::Set(d, scale.step);
+  const auto scaled = hn::Mul(value, inverse_step);
+  auto q = nearest_int(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)));
+  if constexpr (kGrid) q = corrected(d, value, q, scale);
   hn::StoreU(hn::Sub(q, hn::Set(di, base)), di, codes);
-  return hn::Mul(hn::ConvertTo(d, q), hn::Set(d, scale.step));
+  return hn::Mul(hn::ConvertTo(d, q), step);
 }
 
-template <class D, class Q, class V = hn::Vec<D>>
+template <bool kGrid, class D, class Q, class V = hn::Vec<D>>
 HWY_INLINE V quantize_vector(D d, V value, const Scale<double>& scale, Q base, Q* codes) {
   const hn::RebindToSigned<D> di;
   const hn::RebindToUnsigned<D> du;
   const auto limit = hn::Set(d, sizeof(Q) == 4 ? kNarrowLimit : kWideLimit);
   const auto magic = hn::Set(d, kMagic);
-  const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
-  const auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
+  const auto inverse_step = hn::Set(d, scale.inverse_step), step = hn::Set(d, scale.step);
+  const auto scaled = hn::Mul(value, inverse_step);
+  auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
+  if constexpr (kGrid) shifted = corrected(d, value, shifted, scale);
   if constexpr (sizeof(Q) == 4) {
     const hn::Rebind<uint32_t, D> du32;
     const auto q = hn::TruncateTo(du32, hn::BitCast(du, shifted));
@@ -73,47 +78,55 @@ HWY_INLINE V quantize_vector(D d, V value, const Scale<double>& scale, Q base, Q
   } else {
     hn::StoreU(hn::Sub(hn::BitCast(di, shifted), hn::Set(di, magic_plus(base))), di, codes);
   }
-  return hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step));
+  return hn::Mul(hn::Sub(shifted, magic), step);
 }
 
-template <class T, class Q>
+template <bool kGrid, class T, class Q>
 HWY_INLINE void step(const T* values, const Scale<T>& scale, Q base, Q* codes,
                      Accumulator<T>& total) {
   const hn::ScalableTag<T> d;
   const auto value = hn::LoadU(d, values);
-  account<T>(quantize_vector(d, value, scale, base, codes), value, hn::Set(d, scale.bound), total);
+  account<T>(quantize_vector<kGrid>(d, value, scale, base, codes), value, hn::Set(d, scale.bound),
+             total);
 }
 
-template <class T, class Q>
-RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, Q base,
-                       Q* HWY_RESTRICT codes) {
+template <bool kGrid, class T, class Q>
+RowOutcome<T> quantize_with(const T* HWY_RESTRICT values, size_t count, const Scale<T>& scale,
+                            Q base, Q* HWY_RESTRICT codes) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   // Two accumulators: a chain of maxima would otherwise bound the loop.
   Accumulator<T> even{hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
   Accumulator<T> odd = even;
   size_t i = for_each_vector(count, 2 * lanes, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
-    step(values + at, scale, base, codes + at, even);
-    step(values + at + lanes, scale, base, codes + at + lanes, odd);
+    step<kGrid>(values + at, scale, base, codes + at, even);
+    step<kGrid>(values + at + lanes, scale, base, codes + at + lanes, odd);
   });
   if (i + lanes <= count) {
-    step(values + i, scale, base, codes + i, even);
+    step<kGrid>(values + i, scale, base, codes + i, even);
     i += lanes;
   }
   if (i < count && count >= lanes) {
     // The last vector again covers values that are done: the same codes and errors.
-    step(values + count - lanes, scale, base, codes + count - lanes, odd);
+    step<kGrid>(values + count - lanes, scale, base, codes + count - lanes, odd);
   } else if (i < count) {
     T padded[hn::MaxLanes(d)] = {};
     Q padded_codes[hn::MaxLanes(d)];
     std::memcpy(padded, values, count * sizeof(T));
-    step(padded, scale, base, padded_codes, even);
+    step<kGrid>(padded, scale, base, padded_codes, even);
     std::memcpy(codes, padded_codes, count * sizeof(Q));
   }
   RowOutcome<T> outcome;
   outcome.within = hn::AllTrue(d, hn::And(even.within, odd.within));
   outcome.max_error = hn::GetLane(hn::MaxOfLanes(d, hn::Max(even.max_error, odd.max_error)));
   return outcome;
+}
+
+template <class T, class Q>
+RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, Q base,
+                       Q* HWY_RESTRICT codes) {
+  return scale.grain > 0 ? quantize_with<true>(values, count, scale, base, codes)
+                         : quantize_with<false>(values, count, scale, base, codes);
 }
 
 template <class T, class Q>
@@ -131,7 +144,8 @@ T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
     const size_t rest = count - i;
     if (rest < lanes) std::memcpy(padded, values + i, rest * sizeof(T));
     const auto value = hn::LoadU(d, rest < lanes ? padded : values + i);
-    const auto decoded = quantize_vector(d, value, scale, Q{0}, codes);
+    const auto decoded = scale.grain > 0 ? quantize_vector<true>(d, value, scale, Q{0}, codes)
+                                         : quantize_vector<false>(d, value, scale, Q{0}, codes);
     const auto error = hn::Abs(hn::Sub(decoded, value));
     const auto good = hn::And(hn::Le(error, bound), hn::Not(hn::Eq(value, fills)));
     max_error = hn::Max(max_error, hn::IfThenElseZero(good, error));

@@ -45,7 +45,7 @@ std::vector<Header> headers() {
           header.bound.kind = static_cast<BoundKind>(kind);
           if (kind != 0) {
             header.bound_abs = 0.125;
-            header.margin = kind == 4 ? 0 : 10;
+            header.margin = kind == 4 ? 0 : with_fill ? 10 : format::kGrid + 2 * kind;
             header.bound.value = kind == 1 ? 0.125 : 1e-3;
             header.tighter = kind == 5 ? 97 : 0;
           }
@@ -128,6 +128,13 @@ TEST(Header, AChecksumIsNoProofOfSense) {
   EXPECT_FALSE(read(sealed(bad)).ok());
   bad[6] = 0xB1;  // margin 11
   EXPECT_FALSE(read(sealed(bad)).ok());
+  header.margin = format::kGrid + format::kMaxGrainBits;
+  bad = written(header);
+  ASSERT_TRUE(read(bad).ok());
+  ++bad[17];  // a grain that is too small
+  EXPECT_FALSE(read(sealed(bad)).ok());
+  header.bound_abs = 0;  // no steps, but a grain
+  EXPECT_FALSE(read(written(header)).ok());
   for (const double bound : {-1.0, std::numeric_limits<double>::quiet_NaN(),
                              std::numeric_limits<double>::infinity(), 1.0 + 0x1p-40, 1e300}) {
     bad = good;

@@ -131,6 +131,23 @@ inline std::vector<GoldenCase> golden_cases() {
                     10,
                     golden_options(named.pipeline, Bound::pwrel(1e-3), {7, 14, 8})});
   }
+  // Bounds near the last bits: steps of a grain.
+  for (const Named& named : {Named{P::blockpack, "blockpack"}, Named{P::contexts, "contexts"},
+                             Named{P::interp, "interp"}, Named{P::causal, "causal"}}) {
+    const std::string name = std::string("grain_") + named.name;
+    list.push_back({name + "_2d_f32",
+                    Type::f32,
+                    {37, 53},
+                    Kind::noisy,
+                    10,
+                    golden_options(named.pipeline, Bound::abs(0x1.4p-10))});
+    list.push_back({name + "_3d_f64",
+                    Type::f64,
+                    {13, 14, 15},
+                    Kind::smooth,
+                    10,
+                    golden_options(named.pipeline, Bound::abs(0x1.cp-38), {7, 14, 8})});
+  }
   list.push_back({"ratio_blockpack_3d_f32",
                   Type::f32,
                   {20, 24, 32},

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "container/format.hpp"
@@ -66,20 +67,38 @@ TEST(MakePlan, AbsoluteBoundsAreExactInTheType) {
 
 TEST(MakePlan, MarginsFollowThePrecisionThatIsLeft) {
   Options options;
-  for (const double bound : {1e6, 1.0, 1e-2, 1e-4, 1e-6, 1e-8, 1e-12}) {
-    options.bound = Bound::abs(bound);
-    const auto f32 = make_field<float>({1000}, Kind::smooth);
-    const auto f64 = make_field<double>({1000}, Kind::smooth);
-    const int margin32 = plan_for(f32, {1000}, options).header.margin;
-    const int margin64 = plan_for(f64, {1000}, options).header.margin;
-    EXPECT_GE(margin32, format::kMinMargin);
-    EXPECT_LE(margin32, format::kMaxMargin);
-    EXPECT_GE(margin64, margin32);
-    EXPECT_LE(margin64, format::kMaxMargin);
-  }
-  options.bound = Bound::abs(1.0);
-  EXPECT_EQ(plan_for(make_field<float>({1000}, Kind::smooth), {1000}, options).header.margin,
-            format::kMaxMargin);
+  const std::vector<float> f32{3, -100, 77, 5};  // neighbours of 100 are 2^-17 apart
+  const std::vector<double> f64(f32.begin(), f32.end());
+  const auto margins = [&](Bound bound) {
+    options.bound = bound;
+    return std::pair(plan_for(f32, {4}, options).header.margin,
+                     plan_for(f64, {4}, options).header.margin);
+  };
+  const int usual = format::kMaxMargin;
+  EXPECT_EQ(margins(Bound::abs(1e6)), std::pair(usual, usual));
+  EXPECT_EQ(margins(Bound::abs(100.0 / 4096)), std::pair(usual, usual));
+  EXPECT_EQ(margins(Bound::abs(0.0244)), std::pair(usual - 1, usual));
+  EXPECT_EQ(margins(Bound::abs(100.0 / 32768)), std::pair(7, usual));
+  EXPECT_EQ(margins(Bound::abs(0.00305)), std::pair(format::kGrid + 9, usual));
+  EXPECT_EQ(margins(Bound::rel(0.00305 / 177)), std::pair(format::kGrid + 9, usual));
+  EXPECT_EQ(margins(Bound::abs(0x1.8p-15)), std::pair(format::kGrid + 3, usual));
+  EXPECT_EQ(margins(Bound::abs(0x1p-17)), std::pair(format::kGrid + 1, usual));
+  EXPECT_EQ(margins(Bound::abs(0x1p-18)), std::pair(format::kGrid, usual));
+  EXPECT_EQ(margins(Bound::abs(0x1p-44)), std::pair(usual, format::kGrid + 3));
+}
+
+// A sample of the values tells whether the bound is tight; where it is, all of them count.
+TEST(MakePlan, GrainsAreForTheLargestValue) {
+  std::vector<float> values(100000, 1.5f);
+  values[54321] = 200;
+  Options options;
+  options.bound = Bound::abs(3e-5);
+  EXPECT_EQ(plan_for(values, {100000}, options).header.margin, format::kGrid + 1);
+  values[54321] = -values[54321];
+  EXPECT_EQ(plan_for(values, {100000}, options).header.margin, format::kGrid + 1);
+  // But not those that no code can hold.
+  values[0] = values[54321] = 1e30f;
+  EXPECT_EQ(plan_for(values, {100000}, options).header.margin, format::kGrid + 8);
 }
 
 TEST(MakePlan, BoundsBelowTheTypesResolutionKeepEveryBit) {

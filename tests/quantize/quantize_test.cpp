@@ -49,6 +49,25 @@ std::vector<Scale<T>> scales() {
   return list;
 }
 
+// Those too whose steps have a grain.
+template <class T>
+std::vector<Scale<T>> all_scales() {
+  std::vector<Scale<T>> list = scales<T>();
+  Random random(8);
+  for (const int grain_bits : {0, 1, 2, 3, 5, 8, 13}) {
+    const int margin = format::kGrid + grain_bits;
+    for (const double bound : {1.0, 0.25, 1e-3, 1e-6, 3.7e5, 0x1.8p-20, 0x1.ap20}) {
+      list.emplace_back(static_cast<T>(bound), margin);
+      list.emplace_back(static_cast<T>(bound), margin, 200);
+    }
+    list.emplace_back(static_cast<T>(1 + random.unit()), margin,
+                      static_cast<unsigned>(random.below(200)));
+    list.emplace_back(std::numeric_limits<T>::min() * 8, margin);
+    list.emplace_back(std::numeric_limits<T>::max() / 8, margin);
+  }
+  return list;
+}
+
 // Values midway between two codes, a few units in the last place around them, around the codes
 // themselves, around the limits of the codes, and special ones.
 template <class T>
@@ -118,7 +137,7 @@ void expect_same_outcome(const std::vector<T>& values, const Scale<T>& scale, Q 
 TYPED_TEST(Quantize, EveryTargetGivesTheCodesOfTheReference) {
   using T = typename TypeParam::Value;
   using Q = typename TypeParam::Code;
-  for (const Scale<T>& scale : scales<T>()) {
+  for (const Scale<T>& scale : all_scales<T>()) {
     SCOPED_TRACE(::testing::Message() << "bound " << scale.bound << " step " << scale.step);
     std::vector<T> kept;
     for (const T value : adversarial_values(scale, 11)) {
@@ -137,7 +156,7 @@ TYPED_TEST(Quantize, EveryTargetGivesTheCodesOfTheReference) {
 TYPED_TEST(Quantize, EveryTargetRefusesTheRowsThatTheReferenceRefuses) {
   using T = typename TypeParam::Value;
   using Q = typename TypeParam::Code;
-  for (const Scale<T>& scale : scales<T>()) {
+  for (const Scale<T>& scale : all_scales<T>()) {
     SCOPED_TRACE(::testing::Message() << "bound " << scale.bound << " step " << scale.step);
     std::vector<T> row(11, scale.step);
     int position = 0;
@@ -154,7 +173,7 @@ TYPED_TEST(Quantize, EveryTargetRefusesTheRowsThatTheReferenceRefuses) {
 TYPED_TEST(Quantize, EveryTargetFlagsTheValuesThatTheDefinitionRefuses) {
   using T = typename TypeParam::Value;
   using Q = typename TypeParam::Code;
-  for (const Scale<T>& scale : scales<T>()) {
+  for (const Scale<T>& scale : all_scales<T>()) {
     const std::vector<T> values = adversarial_values(scale, 13);
     for (const T fill : {std::numeric_limits<T>::quiet_NaN(), values[40], T(0)}) {
       for (const std::size_t count :
@@ -238,11 +257,12 @@ TYPED_TEST(Quantize, BoundTestIsExact) {
   using T = typename TypeParam::Value;
   using Q = typename TypeParam::Code;
   Random random(3);
-  std::vector<Scale<T>> list = scales<T>();
+  std::vector<Scale<T>> list = all_scales<T>();
   for (int i = 0; i < 300; ++i) {
     const double bound = (1 + random.unit()) * std::ldexp(1.0, static_cast<int>(random.around(60)));
     list.emplace_back(static_cast<T>(bound),
                       format::kMinMargin + static_cast<int>(random.below(9)));
+    list.emplace_back(static_cast<T>(bound), format::kGrid + static_cast<int>(random.below(14)));
   }
   std::size_t accepted = 0, refused = 0;
   for (const Scale<T>& scale : list) {
@@ -276,6 +296,41 @@ TYPED_TEST(Quantize, BoundTestIsExact) {
   }
   EXPECT_GT(accepted, 1000u);
   EXPECT_GT(refused, 1000u);
+}
+
+TYPED_TEST(Quantize, StepsOfAGrainAreItsLargestMultiplesWithinTheBound) {
+  using T = typename TypeParam::Value;
+  const auto step = [](double bound, int grain_bits, unsigned finer = 0) {
+    return static_cast<double>(
+        Scale<T>(static_cast<T>(bound), format::kGrid + grain_bits, finer).step);
+  };
+  EXPECT_EQ(step(1.0, 0), 2);
+  EXPECT_EQ(step(1.9, 0), 2);
+  EXPECT_EQ(step(1.9, 1), 3);
+  EXPECT_EQ(step(1.9, 3), 3.75);
+  EXPECT_EQ(step(1.9, 3, 128), 1.75);  // 1.9 in quarters
+  EXPECT_EQ(step(1.9, 0, 200), 2);     // not less than the grain
+  EXPECT_EQ(step(0x1.8p-30, 1), 0x1.8p-29);
+}
+
+// Where T holds all multiples of the grain, every value is within the bound: also those that lie
+// midway, and those that a product with the inverse puts on the wrong side of that.
+TYPED_TEST(Quantize, StepsOfAGrainLeaveNothingExact) {
+  using T = typename TypeParam::Value;
+  using Q = typename TypeParam::Code;
+  constexpr int kDigits = sizeof(T) == 4 ? 24 : sizeof(Q) == 4 ? 30 : 50;
+  Random random(21);
+  for (int trial = 0; trial < 20000; ++trial) {
+    const int grain_bits = static_cast<int>(random.below(14));
+    const Scale<T> scale(static_cast<T>(1 + random.unit()), format::kGrid + grain_bits);
+    const double grains = static_cast<double>(random.below(std::uint64_t{1} << kDigits)) / 2;
+    const T value = static_cast<T>(grains) * scale.grain;
+    Q q = 0;
+    T error = 0;
+    ASSERT_TRUE((quantize_value<T, Q>(value, scale, &q, &error)))
+        << std::hexfloat << value << " " << scale.bound << grain_bits;
+    ASSERT_LE(2 * error, scale.step);
+  }
 }
 
 TYPED_TEST(Quantize, TiesGoToEven) {
@@ -465,7 +520,7 @@ TYPED_TEST(ShortCodes, AreRestoredAsThoseOf32Bits) {
 
 TYPED_TEST(ShortCodes, AreThoseOf32Bits) {
   using T = TypeParam;
-  for (const Scale<T>& scale : scales<T>()) {
+  for (const Scale<T>& scale : all_scales<T>()) {
     SCOPED_TRACE(::testing::Message() << "bound " << scale.bound << " step " << scale.step);
     for (const std::int32_t base : {0, -4000, 4096, 1 << 20, -(1 << 29), 1 << 29}) {
       std::vector<T> good;

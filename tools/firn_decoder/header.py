@@ -11,6 +11,7 @@ import numpy
 from .conventions import require
 
 LOSSLESS, ABS, REL, PSNR, PWREL, RATIO = range(6)
+GRID = 15  # instead of a margin
 
 
 @dataclasses.dataclass
@@ -20,6 +21,7 @@ class Header:
     chunk_extents: list
     kind: int
     margin: int
+    grain_bits: int
     bound: float
     bound_asked: float
     tighter: int
@@ -30,10 +32,22 @@ class Header:
     def is_pointwise(self):
         return self.kind == PWREL
 
-    def step(self):
-        """Distance of neighbouring codes' values, in the array's type."""
+    def step(self, finer):
+        """Distance of neighbouring codes' values, in the array's type; finer by so many 256ths."""
         number = self.dtype.type
-        return number(2) * number(self.bound) * (number(1) - number(2.0**-self.margin))
+        step = number(2) * number(self.bound)
+        if self.grain_bits is None:
+            step = step * (number(1) - number(2.0**-self.margin))
+        return self.cut(step * (number(256 - finer) / number(256)))
+
+    def cut(self, step):
+        """The largest step on the grid that is not larger, if there is a grid."""
+        if self.grain_bits is None:
+            return step
+        number = self.dtype.type
+        exponent = math.frexp(2 * self.bound)[1] - 1
+        grain = number(2.0**exponent) / number(2.0**self.grain_bits)
+        return max(numpy.floor(step / grain), number(1)) * grain
 
 
 def read_header(reader):
@@ -65,8 +79,10 @@ def read_header(reader):
     with numpy.errstate(over="ignore"):
         bound_in_type = float(numpy.float32(bound)) if code == "f" else bound
     require(0 <= bound < math.inf and bound == bound_in_type, f"bound {bound}")
-    require(2 <= margin <= 10 if bound > 0 and kind != PWREL else margin == 0,
+    require(2 <= margin <= 10 or margin == GRID if bound > 0 and kind != PWREL else margin == 0,
             f"margin {margin}, bound {bound}")
+    grain_bits = reader.number("B") if margin == GRID else None
+    require(margin != GRID or grain_bits <= 15, f"a grain of {grain_bits} bits")
     require(kind != PWREL or bound <= 0.5, f"point-wise bound {bound}")
     return Header(
         dtype=numpy.dtype("<f4" if code == "f" else "<f8"),
@@ -74,6 +90,7 @@ def read_header(reader):
         chunk_extents=chunk_extents,
         kind=kind,
         margin=margin,
+        grain_bits=grain_bits,
         bound=bound,
         bound_asked=reader.number("d") if kind in (REL, PSNR, PWREL, RATIO) else None,
         tighter=reader.number("B") if kind == RATIO else 0,

@@ -54,7 +54,7 @@ def decode_interp(payload, chunk):
         factor = 1.0
         for _ in range(level):
             factor = factor * growth if factor < most else factor
-        return None if scale else quantized.step / dtype.type(min(factor, most))
+        return None if scale else chunk.header.cut(quantized.step / dtype.type(min(factor, most)))
 
     is_exact = quantized.is_exact.reshape(extents)
     values = numpy.zeros(extents, dtype)  # of exact points: what they count as

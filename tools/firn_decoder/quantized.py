@@ -37,8 +37,7 @@ class QuantizedChunk:
             payload.number("B"), payload.number("B")  # for people: see docs/format.md
         finer = payload.number("B") if flags & 16 else 0
         require(finer <= 200, f"{payload.what}: a step finer by {finer}/256")
-        number = chunk.header.dtype.type
-        self.step = chunk.header.step() * (number(256 - finer) / number(256))
+        self.step = chunk.header.step(finer)
         self.is_exact = numpy.zeros(chunk.count, bool)
         self.exact_values = numpy.zeros(0, chunk.header.dtype)
         if flags & 1:
