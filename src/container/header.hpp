@@ -13,11 +13,11 @@ namespace firn::container {
 struct Header {
   Type type = Type::f32;
   Shape shape;
-  Shape chunk;               // of the same rank
-  Bound bound;               // as asked for
-  double bound_abs = 0;      // of steps, exact in `type`; 0 means lossless; for pwrel a fraction
-  std::uint8_t tighter = 0;  // by so many 256ths what holds is tighter than that; of a ratio only
-  int margin = 0;            // as in format.hpp
+  Shape chunk;                 // of the same rank
+  Bound bound;                 // as asked for
+  double bound_abs = 0;        // of steps, exact in `type`; 0 means lossless; for pwrel a fraction
+  std::uint8_t tighter = 0;    // by so many 256ths what holds is tighter than that; of a ratio only
+  int margin = 0;              // as in format.hpp
   std::optional<double> fill;  // exact in `type`
   std::uint32_t checksum = 0;  // set by write and read
 

@@ -205,22 +205,25 @@ bool all_short(const std::int16_t* codes, std::size_t count) {
   return low >= -quantize::kShortLimit && high <= quantize::kShortLimit;
 }
 
-// False when one of a few values has a code that is too long, so that quantising them all would be
-// in vain.
+// Whether a value has a code, but one that is too long for 16 bits.
 template <class T>
-bool seem_short(const T* values, std::size_t length, T fill, const quantize::Scale<T>& scale,
-                std::int32_t base) {
+bool has_long_code(T value, T fill, const quantize::Scale<T>& scale, std::int32_t base) {
+  std::int32_t q = 0;
+  T error = 0;
+  return value != fill && quantize::quantize_value<T, std::int32_t>(value, scale, &q, &error) &&
+         std::abs(std::int64_t{q} - base) > quantize::kShortLimit;
+}
+
+// Whether one of a few values does, so that quantising them all would be in vain.
+template <class T>
+bool seem_long(const T* values, std::size_t length, T fill, const quantize::Scale<T>& scale,
+               std::int32_t base) {
   constexpr std::size_t kMany = 4096, kLooks = 8;
-  for (std::size_t i = length / kLooks; length >= kMany && i < length; i += length / kLooks) {
-    std::int32_t q = 0;
-    T error = 0;
-    if (values[i] != fill &&
-        quantize::quantize_value<T, std::int32_t>(values[i], scale, &q, &error) &&
-        std::abs(std::int64_t{q} - base) > quantize::kShortLimit) {
-      return false;
-    }
+  if (length < kMany) return false;
+  for (std::size_t i = length / kLooks; i < length; i += length / kLooks) {
+    if (has_long_code(values[i], fill, scale, base)) return true;
   }
-  return true;
+  return false;
 }
 
 template <class T, class Q, class Quantizer>
@@ -258,7 +261,7 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
       if (have_base && !quantizer.base_fits(result->base)) return false;
     }
     if constexpr (Quantizer::kShort) {
-      if (have_base && !seem_short(values, length, fill, scale, result->base)) return false;
+      if (have_base && seem_long(values, length, fill, scale, result->base)) return false;
     }
     if constexpr (Quantizer::kSigns) {
       quantizer.kernels.signs(values, length, flags);
@@ -289,6 +292,13 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
       }
       exact.mark(flags, length, offset, all_fill);
       return true;
+    }
+    if constexpr (Quantizer::kShort) {
+      for (std::size_t i = all_short(codes, length) ? length : 0; i < length; ++i) {
+        if (!all_short(codes + i, 1) && has_long_code(values[i], fill, scale, result->base)) {
+          return false;
+        }
+      }
     }
     masked = !Quantizer::kSigns;
     max_error = std::max(max_error, quantizer.kernels.flag(values, length, scale, fill, flags));

@@ -159,16 +159,16 @@ HWY_INLINE V round_vector(DT d, V scaled, hn::Vec<DI>& code) {
   }
 }
 
-template <class T>
-uint32_t quantize(const quantize::Scale<T>& scale, T fill, int shift, uint32_t coded,
-                  const T* HWY_RESTRICT predictions, T* HWY_RESTRICT cells,
-                  int32_t* HWY_RESTRICT codes, uint8_t* magnitudes, T* max_error) {
+// kGrid: the scale has a grain, and errors may be as large as the bound.
+template <bool kGrid, class T>
+uint32_t quantize_with(const quantize::Scale<T>& scale, T fill, int shift, uint32_t coded,
+                       const T* HWY_RESTRICT predictions, T* HWY_RESTRICT cells,
+                       int32_t* HWY_RESTRICT codes, uint8_t* magnitudes, T* max_error) {
   const D<T> d;
   const hn::Rebind<int32_t, D<T>> di;
   const size_t lanes = hn::Lanes(d);
   const auto limit = hn::Set(d, static_cast<T>(quantize::kNarrowLimit));
-  const auto bound = hn::Set(d, scale.bound), below = hn::Set(d, scale.below_bound());
-  const auto tie_floor = hn::Set(d, scale.tie_floor());
+  const auto below = hn::Set(d, scale.below_bound());
   auto largest = hn::Set(d, *max_error);
   uint32_t exact = 0;
   for (size_t i = 0; i < kCausalLanes; i += lanes) {
@@ -177,10 +177,22 @@ uint32_t quantize(const quantize::Scale<T>& scale, T fill, int shift, uint32_t c
     const auto scaled = hn::Mul(hn::Sub(value, prediction), hn::Set(d, scale.inverse_step));
     const auto clamped = hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
     hn::Vec<decltype(di)> code;
-    const auto rounded = round_vector(d, clamped, code);
-    const auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
+    auto rounded = round_vector(d, clamped, code);
+    auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
+    if constexpr (kGrid) {
+      const auto one = hn::Set(d, T{1});
+      const auto rest = hn::Mul(hn::Sub(value, decoded), hn::Set(d, scale.inverse_step));
+      hn::Vec<decltype(di)> more;
+      rounded = hn::Add(rounded, round_vector(d, hn::Max(hn::Min(rest, one), hn::Neg(one)), more));
+      code = hn::Add(code, more);
+      decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
+    }
     const auto error = hn::Abs(hn::Sub(decoded, value));
-    const auto allowed = hn::IfThenElse(hn::Ge(hn::Abs(value), tie_floor), bound, below);
+    auto allowed = below;
+    if constexpr (kGrid) {
+      const auto large = hn::Ge(hn::Abs(value), hn::Set(d, scale.tie_floor()));
+      allowed = hn::IfThenElse(large, hn::Set(d, scale.bound), below);
+    }
     const auto good =
         hn::And(hn::Le(error, allowed),
                 hn::And(hn::Eq(scaled, clamped), hn::Not(hn::Eq(value, hn::Set(d, fill)))));
@@ -202,6 +214,16 @@ uint32_t quantize(const quantize::Scale<T>& scale, T fill, int shift, uint32_t c
   *max_error = hn::GetLane(hn::MaxOfLanes(d, largest));
   set_magnitudes(codes, shift, magnitudes);
   return exact;
+}
+
+template <class T>
+uint32_t quantize(const quantize::Scale<T>& scale, T fill, int shift, uint32_t coded,
+                  const T* HWY_RESTRICT predictions, T* HWY_RESTRICT cells,
+                  int32_t* HWY_RESTRICT codes, uint8_t* magnitudes, T* max_error) {
+  return scale.grain > 0 ? quantize_with<true>(scale, fill, shift, coded, predictions, cells, codes,
+                                               magnitudes, max_error)
+                         : quantize_with<false>(scale, fill, shift, coded, predictions, cells,
+                                                codes, magnitudes, max_error);
 }
 
 template <class T>

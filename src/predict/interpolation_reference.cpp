@@ -1,4 +1,5 @@
 // Interpolation from its definition: what every SIMD target must reproduce.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -35,8 +36,14 @@ bool quantize_point(T value, const quantize::Scale<T>& scale, T fill, T* point, 
   const T scaled = (value - prediction) * scale.inverse_step;
   constexpr T kLimit = static_cast<T>(quantize::kNarrowLimit);
   if (!(scaled <= kLimit && scaled >= -kLimit)) return false;
-  const auto rounded = static_cast<std::int32_t>(std::nearbyint(scaled));
-  const T decoded = prediction + static_cast<T>(rounded) * scale.step;
+  auto rounded = static_cast<std::int32_t>(std::nearbyint(scaled));
+  T decoded = prediction + static_cast<T>(rounded) * scale.step;
+  if (scale.grain > 0) {
+    // As in quantize_value().
+    const T rest = std::clamp((value - decoded) * scale.inverse_step, T(-1), T(1));
+    rounded += static_cast<std::int32_t>(std::nearbyint(rest));
+    decoded = prediction + static_cast<T>(rounded) * scale.step;
+  }
   *error = std::fabs(decoded - value);
   if (!scale.holds(value, *error)) return false;
   *code = rounded;

@@ -244,16 +244,16 @@ HWY_INLINE uint8_t magnitude_of(int32_t code) {
   return static_cast<uint8_t>(magnitude < 255 ? magnitude : 255);
 }
 
-template <class T>
-bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<T>& scale, T fill,
-              T* HWY_RESTRICT points, int32_t* HWY_RESTRICT codes, uint8_t* HWY_RESTRICT magnitudes,
-              T* max_error) {
+// kGrid: the scale has a grain, and errors may be as large as the bound.
+template <bool kGrid, class T>
+bool quantize_with(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<T>& scale,
+                   T fill, T* HWY_RESTRICT points, int32_t* HWY_RESTRICT codes,
+                   uint8_t* HWY_RESTRICT magnitudes, T* max_error) {
   const hn::ScalableTag<T> d;
   const hn::Rebind<int32_t, decltype(d)> di;
   const size_t lanes = hn::Lanes(d);
   const auto limit = hn::Set(d, static_cast<T>(quantize::kNarrowLimit));
-  const auto bound = hn::Set(d, scale.bound), below = hn::Set(d, scale.below_bound());
-  const auto tie_floor = hn::Set(d, scale.tie_floor());
+  const auto below = hn::Set(d, scale.below_bound());
   auto largest = hn::Set(d, *max_error);
   auto all = hn::Eq(hn::Zero(d), hn::Zero(d));
   for (size_t i = 0; i < count; i += lanes) {
@@ -262,10 +262,22 @@ bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<
     const auto scaled = hn::Mul(hn::Sub(value, prediction), hn::Set(d, scale.inverse_step));
     const auto clamped = hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
     hn::Vec<decltype(di)> code;
-    const auto rounded = round_vector(d, clamped, code);
-    const auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
+    auto rounded = round_vector(d, clamped, code);
+    auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
+    if constexpr (kGrid) {
+      const auto one = hn::Set(d, T{1});
+      const auto rest = hn::Mul(hn::Sub(value, decoded), hn::Set(d, scale.inverse_step));
+      hn::Vec<decltype(di)> more;
+      rounded = hn::Add(rounded, round_vector(d, hn::Max(hn::Min(rest, one), hn::Neg(one)), more));
+      code = hn::Add(code, more);
+      decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
+    }
     const auto error = hn::Abs(hn::Sub(decoded, value));
-    const auto allowed = hn::IfThenElse(hn::Ge(hn::Abs(value), tie_floor), bound, below);
+    auto allowed = below;
+    if constexpr (kGrid) {
+      const auto large = hn::Ge(hn::Abs(value), hn::Set(d, scale.tie_floor()));
+      allowed = hn::IfThenElse(large, hn::Set(d, scale.bound), below);
+    }
     auto good = hn::And(hn::Le(error, allowed),
                         hn::And(hn::Eq(scaled, clamped), hn::Not(hn::Eq(value, hn::Set(d, fill)))));
     if (count - i < lanes) {
@@ -289,6 +301,16 @@ bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<
   }
   *max_error = hn::GetLane(hn::MaxOfLanes(d, largest));
   return hn::AllTrue(d, all);
+}
+
+template <class T>
+bool quantize(const T* HWY_RESTRICT values, size_t count, const quantize::Scale<T>& scale, T fill,
+              T* HWY_RESTRICT points, int32_t* HWY_RESTRICT codes, uint8_t* HWY_RESTRICT magnitudes,
+              T* max_error) {
+  return scale.grain > 0
+             ? quantize_with<true>(values, count, scale, fill, points, codes, magnitudes, max_error)
+             : quantize_with<false>(values, count, scale, fill, points, codes, magnitudes,
+                                    max_error);
 }
 
 template <class T>

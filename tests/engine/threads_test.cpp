@@ -47,7 +47,7 @@ TEST(Threads, ReusedCompressorsKeepNothingOfThePast) {
   test::Random random(4);
   for (int trial = 0; trial < 40; ++trial) {
     const Shape shape{1 + random.below(30), 1 + random.below(30), 1 + random.below(30)};
-    const auto kind = test::kAllKinds[random.below(7)];
+    const auto kind = test::kAllKinds[random.below(std::size(test::kAllKinds))];
     Options options =
         many_chunks(test::chosen_pipelines()[random.below(test::chosen_pipelines().size())]);
     const int count = 1 + static_cast<int>(random.below(4));

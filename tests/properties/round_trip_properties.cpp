@@ -68,13 +68,15 @@ rc::Gen<Shape> shapes() {
 rc::Gen<Bound> bounds() {
   return rc::gen::exec([] {
     const double mantissa = 1 + *rc::gen::inRange(0, 1000) / 1000.0;
-    switch (*rc::gen::inRange(0, 7)) {
+    switch (*rc::gen::inRange(0, 8)) {
       case 0:
         return Bound::lossless();
       case 1:
         return Bound::abs(std::ldexp(mantissa, *rc::gen::inRange(-40, 12)));
       case 2:
         return Bound::abs(std::ldexp(1.0, *rc::gen::inRange(-40, 12)));
+      case 6:  // near the last bits of dense f32 fields
+        return Bound::abs(std::ldexp(mantissa, *rc::gen::inRange(-9, -2)));
       case 3:
         return Bound::rel(std::ldexp(mantissa, *rc::gen::inRange(-40, 0)));
       case 4:

@@ -36,16 +36,17 @@ enum class Kind {
   noisy,     // the same with noise
   noise,     // nothing but noise
   steps,     // a few levels in regions
+  dense,     // far from zero, every bit of the mantissas in use
   constant,  // one value
   wild,      // finite values of all magnitudes
   any_bits,  // any bit patterns: NaN, infinities, subnormal numbers among them
 };
-inline constexpr Kind kAllKinds[] = {Kind::smooth,   Kind::noisy, Kind::noise,   Kind::steps,
-                                     Kind::constant, Kind::wild,  Kind::any_bits};
+inline constexpr Kind kAllKinds[] = {Kind::smooth, Kind::noisy,    Kind::noise, Kind::steps,
+                                     Kind::dense,  Kind::constant, Kind::wild,  Kind::any_bits};
 
 inline const char* name_of(Kind kind) {
-  constexpr const char* kNames[] = {"smooth",   "noisy", "noise",   "steps",
-                                    "constant", "wild",  "any_bits"};
+  constexpr const char* kNames[] = {"smooth", "noisy",    "noise", "steps",
+                                    "dense",  "constant", "wild",  "any_bits"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -87,6 +88,9 @@ std::vector<T> make_field(const Shape& shape, Kind kind, std::uint64_t seed = 1)
         break;
       case Kind::steps:
         values[i] = static_cast<T>(smooth / 200) / 4;
+        break;
+      case Kind::dense:
+        values[i] = 100000 + static_cast<T>(smooth) / 64 + static_cast<T>(noise) / 3000;
         break;
       case Kind::constant:
         values[i] = static_cast<T>(seed) + T(0.375);
