@@ -201,7 +201,8 @@ class Trainer {
     std::uint32_t state = 777;
     for (T& noise : noise_) {
       state = state * 1664525u + 1013904223u;
-      noise = static_cast<T>((static_cast<double>(state) * 0x1p-31 - 1) * kNoise) * scale.bound;
+      noise =
+          static_cast<T>((static_cast<double>(state) * 0x1p-31 - 1) * kNoise) * (scale.step / 2);
     }
   }
 

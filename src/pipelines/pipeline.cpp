@@ -124,9 +124,11 @@ bool encode_with(const Candidate& candidate, const Box<const T>& chunk, const Pa
   }
 }
 
-// A box in the middle of the chunk with about 1 / 2^halvings of its values, for trials.
+// A box in the middle of the chunk with about 1 / 2^halvings of its values, for trials; or at a
+// corner of it.
+enum class Place { middle, corner };
 template <class T>
-Box<const T> middle(const Box<const T>& chunk, int halvings, int first_axis) {
+Box<const T> part_of(const Box<const T>& chunk, Place place, int halvings, int first_axis) {
   std::array<std::size_t, kMaxRank> origin{}, extents = chunk.extents();
   for (int k = first_axis % chunk.rank(), idle = 0; halvings > 0 && idle < chunk.rank();
        k = (k + 1) % chunk.rank()) {
@@ -135,7 +137,8 @@ Box<const T> middle(const Box<const T>& chunk, int halvings, int first_axis) {
       continue;
     }
     idle = 0;
-    origin[k] += extents[k] / 4;
+    if (place == Place::middle) origin[k] += extents[k] / 4;
+    if (place == Place::corner && k % 2 != 0) origin[k] += extents[k] - extents[k] / 2;
     extents[k] = extents[k] / 2;
     --halvings;
   }
@@ -153,7 +156,11 @@ unsigned rough_axes(const Box<const T>& part, const Parameters& parameters, Work
   const T* values = contiguous(part, workspace);
   const auto lags = axis_lags(part.rank(), part.extents());
   const std::size_t count = part.count();
-  const T inverse_step = 1 / (2 * static_cast<T>(parameters.bound_abs));
+  const T bound = static_cast<T>(parameters.bound_abs);
+  const T inverse_step =
+      parameters.pointwise
+          ? 1 / (2 * bound)
+          : quantize::Scale<T>(bound, parameters.margin, parameters.finer).inverse_step;
   std::array<std::uint32_t, kMaxRank> costs{};
   const std::size_t every = std::max<std::size_t>(1, count / kSamples);
   std::size_t number = 0;
@@ -336,6 +343,47 @@ std::size_t try_trained(std::span<Candidate> ranked, std::size_t least, const Bo
   return trial.size;
 }
 
+// Ranks candidates by what they count for on this part of the chunk as well; `plain` is the first
+// that rank_candidates() was given.
+template <class T>
+void look_elsewhere(std::span<Candidate> ranked, const Candidate& plain, const Box<const T>& part,
+                    const Parameters& parameters, Judge& judge, Workspace& workspace,
+                    std::uint8_t* out) {
+  std::array<Candidate, kMaxCandidates> list{};
+  std::size_t count = 0;
+  list[count++] = plain;
+  const auto untuned = [](Candidate candidate) {
+    candidate.finer = 0;
+    return candidate;
+  };
+  for (const Candidate& each : ranked) {
+    if (!untuned(each).same_way(plain)) list[count++] = untuned(each);
+  }
+  const auto before = workspace.runner_up;
+  const Pipeline first = ranked[0].pipeline;
+  rank_candidates(std::span(list.data(), count), part, parameters, judge, workspace, out);
+  for (Candidate& each : ranked) {
+    const auto here = std::find_if(list.begin(), list.end(), [&](const Candidate& other) {
+      return untuned(other).same_way(untuned(each));
+    });
+    each.score = (each.score + here->score) / 2;
+    each.finer = static_cast<std::uint8_t>((each.finer + here->finer) / 2);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
+  if (ranked[0].pipeline == first) workspace.runner_up = before;
+}
+
+// What the chunk that was encoded last was trained to becomes part of its choice.
+void keep_trained(const Workspace& workspace, Choice* choice) {
+  if (choice->candidate.pipeline == Pipeline::causal && !choice->model) {
+    choice->model = std::make_shared<const CausalModel>(workspace.causal_model);
+  }
+  if (choice->candidate.pipeline == Pipeline::interp && !choice->bases) {
+    choice->bases = std::make_shared<const std::vector<std::uint8_t>>(workspace.bases);
+  }
+}
+
 // Differences, interpolation or trained prediction, whichever a trial on part of the chunk favours;
 // a thorough search, or one whose trial says little, encodes the chunk with those that are close.
 template <class T>
@@ -386,7 +434,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   }
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
   // each, a quick one of the slowest.
-  const Box<const T> part = middle(chunk, 4, 0);
+  const Box<const T> part = part_of(chunk, Place::middle, 4, 0);
   const unsigned rough = chunk.rank() > 1 ? rough_axes(part, parameters, workspace) : 0;
   for (int k = 0; k < (parameters.thorough ? chunk.rank() : 1); ++k) {
     if (rough >> k & 1) list[count++] = interpolation(chunk, parameters, 1u << k);
@@ -420,6 +468,14 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   const auto far_behind = [&](const Candidate& candidate, double share) {
     return candidate.score > list[0].score + share * static_cast<double>(trial) + (weak ? 96 : 0);
   };
+  // What is good in the middle need not be so elsewhere.
+  constexpr double kClose = 0.1;
+  if (parameters.thorough && !weak && !far_behind(list[1], kClose)) {
+    std::size_t close = 1;
+    while (close < count && !far_behind(list[close], kClose)) ++close;
+    look_elsewhere(std::span(list.data(), close), plain, part_of(chunk, Place::corner, 4, 0),
+                   for_trial, judge, workspace, out);
+  }
   std::size_t kept = 0;
   if (weak) {
     std::array<Candidate, kMaxCandidates> close{};
@@ -438,15 +494,15 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     constexpr std::size_t kEnough = 65536;
     int halvings = 0;
     while (halvings < 3 && chunk.count() >> (halvings + 1) >= kEnough) ++halvings;
-    trial = rank_candidates(std::span(close.data(), kept), middle(chunk, halvings, 1), for_trial,
-                            judge, workspace, out);
+    trial =
+        rank_candidates(std::span(close.data(), kept), part_of(chunk, Place::middle, halvings, 1),
+                        for_trial, judge, workspace, out);
     list = close;
   }
   // Repetitions that zstd finds behind Huffman's codes in a part need not be there in the whole.
   const bool doubtful =
       list[0].pipeline == Pipeline::lorenzo || !far_behind(list[1], weak ? 0.04 : 0.02);
-  // A choice under another bound than the last is not worth as much.
-  const bool again = parameters.thorough && doubtful && !parameters.keep_choice;
+  const bool again = parameters.thorough && doubtful;
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
   if (done && weak && list[0].finer != 0) {
@@ -470,6 +526,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     }
   }
   encoded->choice = {list[0], encoded->choice.orders, std::exchange(workspace.runner_up, {})};
+  if (done && parameters.keep_choice) keep_trained(workspace, &encoded->choice);
   if (!done || !again) return done;
   std::uint8_t* other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
@@ -481,6 +538,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   if (judge(next) < judge(*encoded)) {
     std::memcpy(out, other, next.size);
     next.choice = {list[1], next.choice.orders, encoded->choice.runner_up};
+    if (parameters.keep_choice) keep_trained(workspace, &next.choice);
     *encoded = next;
   }
   return true;
@@ -500,15 +558,7 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
                           ? encode_best(chunk, parameters, workspace, out, &encoded)
                           : encode_with({parameters.pipeline, 0, 0, 0, parameters.thorough}, chunk,
                                         parameters, workspace, out, &encoded);
-    Choice& choice = encoded.choice;
-    if (done && parameters.keep_choice) {
-      if (choice.candidate.pipeline == Pipeline::causal && !choice.model) {
-        choice.model = std::make_shared<const CausalModel>(workspace.causal_model);
-      }
-      if (choice.candidate.pipeline == Pipeline::interp && !choice.bases) {
-        choice.bases = std::make_shared<const std::vector<std::uint8_t>>(workspace.bases);
-      }
-    }
+    if (done && parameters.keep_choice) keep_trained(workspace, &encoded.choice);
     if (done && encoded.size < raw_bytes) return encoded;
   }
   if (parameters.pipeline != Pipeline::raw &&

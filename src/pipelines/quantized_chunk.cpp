@@ -214,6 +214,21 @@ bool has_long_code(T value, T fill, const quantize::Scale<T>& scale, std::int32_
          std::abs(std::int64_t{q} - base) > quantize::kShortLimit;
 }
 
+// Whether one of them has, given their codes as far as 16 bits hold them.
+template <class T>
+bool have_long_code(const T* values, const std::int16_t* codes, std::size_t length, T fill,
+                    const quantize::Scale<T>& scale, std::int32_t base) {
+  constexpr std::size_t kBlock = 256;
+  for (std::size_t begin = 0; begin < length; begin += kBlock) {
+    const std::size_t end = std::min(length, begin + kBlock);
+    if (all_short(codes + begin, end - begin)) continue;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (!all_short(codes + i, 1) && has_long_code(values[i], fill, scale, base)) return true;
+    }
+  }
+  return false;
+}
+
 // Whether one of a few values does, so that quantising them all would be in vain.
 template <class T>
 bool seem_long(const T* values, std::size_t length, T fill, const quantize::Scale<T>& scale,
@@ -294,11 +309,7 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
       return true;
     }
     if constexpr (Quantizer::kShort) {
-      for (std::size_t i = all_short(codes, length) ? length : 0; i < length; ++i) {
-        if (!all_short(codes + i, 1) && has_long_code(values[i], fill, scale, result->base)) {
-          return false;
-        }
-      }
+      if (have_long_code(values, codes, length, fill, scale, result->base)) return false;
     }
     masked = !Quantizer::kSigns;
     max_error = std::max(max_error, quantizer.kernels.flag(values, length, scale, fill, flags));

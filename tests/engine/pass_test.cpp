@@ -464,9 +464,14 @@ TEST_F(Rehearsals, TellTheSizeAndTheWay) {
     for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
       for (const double bound : {0.5, 0.02}) {
         compress_at(values, shape, preset, bound);
-        // Bytes of what was chosen in the rehearsal are those of what is chosen without.
-        EXPECT_EQ(first_, again_);
+        // Bytes of what was chosen in the rehearsal are those of what is chosen without; `small`
+        // compares sizes of two, which a rehearsal only estimates.
         const auto size = static_cast<double>(first_.size());
+        if (preset == Preset::small) {
+          EXPECT_NEAR(static_cast<double>(again_.size()), size, 0.01 * size);
+        } else {
+          EXPECT_EQ(first_, again_);
+        }
         EXPECT_NEAR(static_cast<double>(rehearsed_), size, 0.02 * size + 300);
         interpolated |= choice_.bases != nullptr;
         causal |= choice_.model != nullptr;
