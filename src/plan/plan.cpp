@@ -209,12 +209,13 @@ double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
 
 // The same of magnitudes up to a limit.
 template <class T>
-double sampled_magnitude_within(const ArrayView& array, double limit) {
+double sampled_magnitude_within(const ArrayView& array, std::optional<double> fill, double limit) {
+  const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
   double largest = 0;
   for_each_sampled<T>(array, [&](const T* values, std::size_t length) {
     for (std::size_t i = 0; i < length; ++i) {
       const double magnitude = std::fabs(static_cast<double>(values[i]));
-      if (magnitude <= limit) largest = std::max(largest, magnitude);
+      if (magnitude <= limit && values[i] != fill_value) largest = std::max(largest, magnitude);
     }
   });
   return largest;
@@ -335,11 +336,14 @@ void change_bound_of(const ArrayView& array, double bound_abs, pipelines::Worker
                      Plan* plan) {
   const std::optional<double>& fill = plan->parameters.fill;
   // Neighbours of larger values lie further apart than steps may be: a fill value that was not
-  // named, or strangers, which end up exact.
+  // named, or strangers, which end up exact. Unless that is all values, under a bound for nothing.
   const double limit = bound_abs * std::ldexp(2.0, std::numeric_limits<T>::digits);
   if (!plan->magnitude) plan->magnitude = sampled_magnitude<T>(array, fill, workers);
   double magnitude = *plan->magnitude;
-  if (magnitude > limit) magnitude = sampled_magnitude_within<T>(array, limit);
+  if (magnitude > limit) {
+    const double within = sampled_magnitude_within<T>(array, fill, limit);
+    if (within > 0) magnitude = within;
+  }
   set_bound<T>(bound_abs, magnitude, plan);
   if (plan->parameters.margin < format::kGrid) return;
   if (!plan->knows_magnitude) {

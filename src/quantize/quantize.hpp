@@ -67,8 +67,12 @@ struct Scale {
   // The next smaller number.
   T below_bound() const { return std::bit_cast<T>(std::bit_cast<Bits>(bound) - 1); }
   // A difference from a value that came out as the bound may have been rounded down to it, unless
-  // the value is as large as this; without a grain steps are so small that none comes out so.
-  T tie_floor() const { return grain > 0 ? 2 * bound : std::numeric_limits<T>::infinity(); }
+  // the value is as large as this, more than two bounds: then what is decoded is more than one, and
+  // the difference exact. Without a grain steps are so small that none comes out so.
+  T tie_floor() const {
+    return grain > 0 ? std::bit_cast<T>(std::bit_cast<Bits>(2 * bound) + 1)
+                     : std::numeric_limits<T>::infinity();
+  }
   // Whether a value is within the bound when what is decoded differs by `error`, rounded.
   bool holds(T value, T error) const {
     return error < bound || (error == bound && std::fabs(value) >= tie_floor());

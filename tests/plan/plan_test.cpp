@@ -84,7 +84,8 @@ TEST(MakePlan, MarginsFollowThePrecisionThatIsLeft) {
   EXPECT_EQ(margins(Bound::abs(0x1.8p-15)), std::pair(format::kGrid + 3, usual));
   EXPECT_EQ(margins(Bound::abs(0x1p-17)), std::pair(format::kGrid + 1, usual));
   EXPECT_EQ(margins(Bound::abs(0x1p-18)), std::pair(format::kGrid, usual));
-  EXPECT_EQ(margins(Bound::abs(0x1p-44)), std::pair(usual, format::kGrid + 3));
+  EXPECT_EQ(margins(Bound::abs(0x1p-30)), std::pair(format::kGrid, usual));
+  EXPECT_EQ(margins(Bound::abs(0x1p-44)), std::pair(format::kGrid, format::kGrid + 3));
 }
 
 // A sample of the values tells whether the bound is tight; where it is, all of them count.
@@ -96,8 +97,11 @@ TEST(MakePlan, GrainsAreForTheLargestValue) {
   EXPECT_EQ(plan_for(values, {100000}, options).header.margin, format::kGrid + 1);
   values[54321] = -values[54321];
   EXPECT_EQ(plan_for(values, {100000}, options).header.margin, format::kGrid + 1);
-  // But not those that no code can hold.
+  // But not those that no code can hold, nor what is masked.
   values[0] = values[54321] = 1e30f;
+  EXPECT_EQ(plan_for(values, {100000}, options).header.margin, format::kGrid + 8);
+  values[1] = -999;
+  options.fill = -999;
   EXPECT_EQ(plan_for(values, {100000}, options).header.margin, format::kGrid + 8);
 }
 

@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
+
+#include "container/format.hpp"
+#include "support/exact_bound.hpp"
 
 namespace firn::predict {
 namespace {
@@ -155,6 +160,63 @@ TYPED_TEST(Interpolation, RowsAreSplitAndJoinedOnEveryTarget) {
       for (std::size_t i = 0; i < odd.size(); ++i) ASSERT_EQ(odd[i], row[2 * i + 1]);
       kernels.join(even.data(), odd.data(), count, joined.data());
       EXPECT_EQ(joined, row) << count << ' ' << simd::name_of(target);
+    }
+  }
+}
+
+// Values and predictions at and around small multiples of half the bound, where differences are
+// ties or are rounded to the bound: what passes is truly within it, on every target.
+TYPED_TEST(Interpolation, WhatIsQuantizedIsWithinTheBound) {
+  using T = TypeParam;
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  for (const int margin : {10, 5, format::kGrid, format::kGrid + 2, format::kGrid + 6}) {
+    for (const double bound : {0x1p-10, 0x1.8p-10, 0x1.4p3, 1e-3}) {
+      const quantize::Scale<T> scale(static_cast<T>(bound), margin);
+      std::vector<T> values, predictions;
+      const auto around = [&](int halves) {
+        const T at = static_cast<T>(halves) * scale.bound / 2;
+        return std::array<T, 3>{std::nextafter(at, -kInfinity), at, std::nextafter(at, kInfinity)};
+      };
+      for (int a = -9; a <= 9; ++a) {
+        for (int b = -9; b <= 9; ++b) {
+          for (const T value : around(a)) {
+            for (const T prediction : around(b)) {
+              values.push_back(value);
+              predictions.push_back(prediction);
+            }
+          }
+        }
+      }
+      const std::size_t count = values.size();
+      values.resize(count + kRowSlack);
+      predictions.resize(count + kRowSlack);
+      std::size_t ties = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        T point = predictions[i], error = 0;
+        std::int32_t code = 0;
+        const bool good = quantize_point(values[i], scale, kInfinity, &point, &code, &error);
+        const bool within =
+            test::within_exactly(static_cast<double>(point), static_cast<double>(values[i]),
+                                 static_cast<double>(scale.bound));
+        ASSERT_TRUE(!good || within) << std::hexfloat << values[i] << " " << predictions[i] << " "
+                                     << scale.bound << " " << margin;
+        ties += good && error == scale.bound;
+        for (const simd::Target target : simd::available_targets()) {
+          std::vector<T> row(1 + kRowSlack, values[i]), points(1 + kRowSlack, predictions[i]);
+          std::vector<std::int32_t> codes(1 + kRowSlack);
+          std::vector<std::uint8_t> magnitudes(1 + kRowSlack);
+          T largest = 0;
+          const bool same = interpolation_kernels<T>(target).quantize(
+              row.data(), 1, scale, kInfinity, points.data(), codes.data(), magnitudes.data(),
+              &largest);
+          ASSERT_EQ(same, good) << simd::name_of(target);
+          ASSERT_EQ(codes[0], code);
+          ASSERT_EQ(points[0], point);
+        }
+      }
+      if (scale.step == 2 * scale.bound) {
+        EXPECT_GT(ties, 10u);
+      }
     }
   }
 }
