@@ -7,6 +7,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "predict/feedback-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace firn::predict {
 namespace HWY_NAMESPACE {
@@ -143,22 +145,6 @@ HWY_INLINE void set_magnitudes(const int32_t* HWY_RESTRICT codes, int shift,
   }
 }
 
-// nearest_even of a clamped number, as 32-bit integers and as T.
-template <class DT, class V = hn::Vec<DT>, class DI = hn::Rebind<int32_t, DT>>
-HWY_INLINE V round_vector(DT d, V scaled, hn::Vec<DI>& code) {
-  if constexpr (sizeof(hn::TFromD<DT>) == 4) {
-    code = hn::NearestInt(scaled);
-    return hn::ConvertTo(d, code);
-  } else {
-    const auto magic = hn::Set(d, 6755399441055744.0);  // 1.5 * 2^52
-    const hn::RebindToUnsigned<DT> du;
-    const hn::Rebind<uint32_t, DT> du32;
-    const auto shifted = hn::Add(scaled, magic);
-    code = hn::BitCast(DI(), hn::TruncateTo(du32, hn::BitCast(du, shifted)));
-    return hn::Sub(shifted, magic);
-  }
-}
-
 // kGrid: the scale has a grain, and errors may be as large as the bound.
 template <bool kGrid, class T>
 uint32_t quantize_with(const quantize::Scale<T>& scale, T fill, int shift, uint32_t coded,
@@ -167,40 +153,16 @@ uint32_t quantize_with(const quantize::Scale<T>& scale, T fill, int shift, uint3
   const D<T> d;
   const hn::Rebind<int32_t, D<T>> di;
   const size_t lanes = hn::Lanes(d);
-  const auto limit = hn::Set(d, static_cast<T>(quantize::kNarrowLimit));
-  const auto below = hn::Set(d, scale.below_bound());
   auto largest = hn::Set(d, *max_error);
   uint32_t exact = 0;
   for (size_t i = 0; i < kCausalLanes; i += lanes) {
-    const auto value = hn::LoadU(d, cells + i);
     const auto prediction = hn::LoadU(d, predictions + i);
-    const auto scaled = hn::Mul(hn::Sub(value, prediction), hn::Set(d, scale.inverse_step));
-    const auto clamped = hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
-    hn::Vec<decltype(di)> code;
-    auto rounded = round_vector(d, clamped, code);
-    auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
-    if constexpr (kGrid) {
-      const auto one = hn::Set(d, T{1});
-      const auto rest = hn::Mul(hn::Sub(value, decoded), hn::Set(d, scale.inverse_step));
-      hn::Vec<decltype(di)> more;
-      rounded = hn::Add(rounded, round_vector(d, hn::Max(hn::Min(rest, one), hn::Neg(one)), more));
-      code = hn::Add(code, more);
-      decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
-    }
-    const auto error = hn::Abs(hn::Sub(decoded, value));
-    auto allowed = below;
-    if constexpr (kGrid) {
-      const auto large = hn::Ge(hn::Abs(value), hn::Set(d, scale.tie_floor()));
-      allowed = hn::IfThenElse(large, hn::Set(d, scale.bound), below);
-    }
-    const auto good =
-        hn::And(hn::Le(error, allowed),
-                hn::And(hn::Eq(scaled, clamped), hn::Not(hn::Eq(value, hn::Set(d, fill)))));
+    const auto points = quantize_points<kGrid>(d, hn::LoadU(d, cells + i), prediction, scale, fill);
     const auto wanted = value_lanes<T>(coded, i);
-    const auto done = hn::And(good, wanted);
-    largest = hn::Max(largest, hn::IfThenElseZero(done, error));
-    hn::StoreU(hn::IfThenElse(done, decoded, prediction), d, cells + i);
-    hn::StoreU(code, di, codes + i);
+    const auto done = hn::And(points.good, wanted);
+    largest = hn::Max(largest, hn::IfThenElseZero(done, points.error));
+    hn::StoreU(hn::IfThenElse(done, points.decoded, prediction), d, cells + i);
+    hn::StoreU(points.code, di, codes + i);
     if (HWY_UNLIKELY(!hn::AllTrue(d, done))) {
       uint8_t mask[8] = {};
       hn::StoreMaskBits(d, done, mask);

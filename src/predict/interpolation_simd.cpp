@@ -9,6 +9,8 @@
 
 #include <cstring>
 
+#include "predict/feedback-inl.hpp"
+
 #ifndef FIRN_INTERPOLATION_REFERENCE
 #define FIRN_INTERPOLATION_REFERENCE
 namespace firn::predict::reference {
@@ -214,22 +216,6 @@ void correct(const Stencil<T>& stencil, const T* cells, size_t count, T* HWY_RES
   }
 }
 
-// nearest_even of a clamped number, as 32-bit integers and as T.
-template <class D, class V = hn::Vec<D>, class DI = hn::Rebind<int32_t, D>>
-HWY_INLINE V round_vector(D d, V scaled, hn::Vec<DI>& code) {
-  if constexpr (sizeof(hn::TFromD<D>) == 4) {
-    code = hn::NearestInt(scaled);
-    return hn::ConvertTo(d, code);
-  } else {
-    const auto magic = hn::Set(d, 6755399441055744.0);  // 1.5 * 2^52
-    const hn::RebindToUnsigned<D> du;
-    const hn::Rebind<uint32_t, D> du32;
-    const auto shifted = hn::Add(scaled, magic);
-    code = hn::BitCast(DI(), hn::TruncateTo(du32, hn::BitCast(du, shifted)));
-    return hn::Sub(shifted, magic);
-  }
-}
-
 // min(|code|, 255) of a vector of codes.
 template <class DI, class V = hn::Vec<DI>>
 HWY_INLINE void store_magnitudes(DI, V code, uint8_t* HWY_RESTRICT out) {
@@ -252,45 +238,24 @@ bool quantize_with(const T* HWY_RESTRICT values, size_t count, const quantize::S
   const hn::ScalableTag<T> d;
   const hn::Rebind<int32_t, decltype(d)> di;
   const size_t lanes = hn::Lanes(d);
-  const auto limit = hn::Set(d, static_cast<T>(quantize::kNarrowLimit));
-  const auto below = hn::Set(d, scale.below_bound());
   auto largest = hn::Set(d, *max_error);
   auto all = hn::Eq(hn::Zero(d), hn::Zero(d));
   for (size_t i = 0; i < count; i += lanes) {
-    const auto value = hn::LoadU(d, values + i);
     const auto prediction = hn::LoadU(d, points + i);
-    const auto scaled = hn::Mul(hn::Sub(value, prediction), hn::Set(d, scale.inverse_step));
-    const auto clamped = hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
-    hn::Vec<decltype(di)> code;
-    auto rounded = round_vector(d, clamped, code);
-    auto decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
-    if constexpr (kGrid) {
-      const auto one = hn::Set(d, T{1});
-      const auto rest = hn::Mul(hn::Sub(value, decoded), hn::Set(d, scale.inverse_step));
-      hn::Vec<decltype(di)> more;
-      rounded = hn::Add(rounded, round_vector(d, hn::Max(hn::Min(rest, one), hn::Neg(one)), more));
-      code = hn::Add(code, more);
-      decoded = hn::Add(prediction, hn::Mul(rounded, hn::Set(d, scale.step)));
-    }
-    const auto error = hn::Abs(hn::Sub(decoded, value));
-    auto allowed = below;
-    if constexpr (kGrid) {
-      const auto large = hn::Ge(hn::Abs(value), hn::Set(d, scale.tie_floor()));
-      allowed = hn::IfThenElse(large, hn::Set(d, scale.bound), below);
-    }
-    auto good = hn::And(hn::Le(error, allowed),
-                        hn::And(hn::Eq(scaled, clamped), hn::Not(hn::Eq(value, hn::Set(d, fill)))));
+    const auto quantized =
+        quantize_points<kGrid>(d, hn::LoadU(d, values + i), prediction, scale, fill);
+    auto good = quantized.good;
     if (count - i < lanes) {
       const auto in_row = hn::FirstN(d, count - i);
-      largest = hn::Max(largest, hn::IfThenElseZero(hn::And(good, in_row), error));
+      largest = hn::Max(largest, hn::IfThenElseZero(hn::And(good, in_row), quantized.error));
       good = hn::Or(good, hn::Not(in_row));
     } else {
-      largest = hn::Max(largest, hn::IfThenElseZero(good, error));
+      largest = hn::Max(largest, hn::IfThenElseZero(good, quantized.error));
     }
     all = hn::And(all, good);
-    hn::StoreU(hn::IfThenElse(good, decoded, prediction), d, points + i);
-    hn::StoreU(code, di, codes + i);
-    store_magnitudes(di, code, magnitudes + i);
+    hn::StoreU(hn::IfThenElse(good, quantized.decoded, prediction), d, points + i);
+    hn::StoreU(quantized.code, di, codes + i);
+    store_magnitudes(di, quantized.code, magnitudes + i);
     if (HWY_UNLIKELY(!hn::AllTrue(d, good))) {
       uint8_t mask[8] = {};
       hn::StoreMaskBits(d, good, mask);
