@@ -170,7 +170,7 @@ double RateSearch::solve(double log_bits) {
   }
   // With these it takes more, and less.
   double finer = lowest_ - kOnwards, coarser = highest_ + kOnwards;
-  for (int step = 0; step < kSteps && !error_; ++step) {
+  for (int step = 0; step < kSteps; ++step) {
     if (samples_.size() == 1) {
       // One bit for each doubling of the bound, and more of those where there are few bits.
       const Point& known = samples_[0];
@@ -246,9 +246,8 @@ Result<RateSearch::Try> RateSearch::first() {
   return lossy();
 }
 
-Result<RateSearch::Try> RateSearch::lossy() {
+RateSearch::Try RateSearch::lossy() {
   const double found = solve(bits_wanted());
-  if (error_) return *error_;
   if (samples_.size() > 1) {
     from_ = samples_.front().bound;
     to_ = samples_.back().bound;
@@ -341,7 +340,7 @@ std::optional<double> RateSearch::next_bound() {
   }
   if (!between) wanted = last.bound + std::clamp(wanted - last.bound, -kSameChoice, kSameChoice);
   wanted = within_reach(wanted);
-  if (error_ || std::fabs(wanted - last.bound) < 1e-4) return {};
+  if (std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
 }
 
@@ -371,10 +370,7 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
     best_ = attempts_ == 0 || off < best_off_;
     if (best_) best_off_ = off;
     ++attempts_;
-    if (lossless && !small_enough && !only_lossless_ && samples_.empty()) {
-      const auto begin = lossy();
-      return begin ? std::optional(*begin) : std::nullopt;
-    }
+    if (lossless && !small_enough && !only_lossless_ && samples_.empty()) return lossy();
     if (lossless && !small_enough) {
       // Then with the least loss.
       lossless_failed_ = true;
@@ -398,7 +394,7 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
   }
   const auto result =
       better({pass.step(), log2_of(got), !pass.given_up()}, attempt, pass.sizes(), choices);
-  if (result || error_) return result;
+  if (result) return result;
   if (attempts_ > 0) return best_off_ < 2 ? std::nullopt : coarser(attempt);
   // One must come to its end.
   given_up_ = kOften;
@@ -568,7 +564,6 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
       best_plan = std::move(plan);
     }
   }
-  if (search.error()) return *search.error();
   tighten(best, &best_plan->header);
   plan::plan_books(array, *best_plan, workers, &scratch.books);
   if (const Status status = write_head(*best_plan, scratch, output); !status) return status;

@@ -60,7 +60,6 @@ class RateSearch {
   // Whether the last one is the best so far.
   bool best() const { return best_; }
   double target_bytes() const { return target_bytes_; }
-  const std::optional<Error>& error() const { return error_; }
 
  private:
   // A compression's bound and size over what is wanted, or a sample's bound and bits a value; log2.
@@ -70,7 +69,7 @@ class RateSearch {
     bool sure = true;  // or only expected, or of chunks that were encoded in other ways
     bool rehearsal = false;
   };
-  Result<Try> lossy();
+  Try lossy();
   // Its bits a value, log2.
   double take_sample(double log_bound);
   double solve(double log_bits);
@@ -121,7 +120,6 @@ class RateSearch {
   bool best_ = false;
   int attempts_ = 0, given_up_ = 0, rehearsals_ = 0, times_coarser_ = 0;
   std::vector<ChunkSize> sizes_;  // by the last compression, in part as they are expected
-  std::optional<Error> error_;
 };
 
 }  // namespace firn::engine
