@@ -54,11 +54,10 @@ template <class T>
 std::vector<Scale<T>> all_scales() {
   std::vector<Scale<T>> list = scales<T>();
   Random random(8);
-  for (const int grain_bits : {0, 1, 2, 3, 5, 8, 13}) {
+  for (const int grain_bits : {0, 1, 3, 8, 13}) {
     const int margin = format::kGrid + grain_bits;
-    for (const double bound : {1.0, 0.25, 1e-3, 1e-6, 3.7e5, 0x1.8p-20, 0x1.ap20}) {
-      list.emplace_back(static_cast<T>(bound), margin);
-      list.emplace_back(static_cast<T>(bound), margin, 200);
+    for (const double bound : {1.0, 1e-3, 3.7e5, 0x1.8p-20}) {
+      list.emplace_back(static_cast<T>(bound), margin, grain_bits == 3 ? 200 : 0);
     }
     list.emplace_back(static_cast<T>(1 + random.unit()), margin,
                       static_cast<unsigned>(random.below(200)));
