@@ -128,7 +128,7 @@ HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double
   const hn::Rebind<uint32_t, decltype(d)> du32;
   const auto limit = hn::Set(d, kNarrowLimit);
   const auto magic = hn::Set(d, kMagic);
-  const auto half = [&](const double* from) HWY_ATTR {
+  const auto half = [&](const double* from) FIRN_ALWAYS_INLINE {
     const auto value = load(from);
     const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
     auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
