@@ -1,6 +1,7 @@
 #include "engine/pass.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -27,6 +28,16 @@ double bits_after(double bits, double rise) {
   return after;
 }
 
+// By how much a step that is smaller by so many 256ths is smaller, log2.
+double log2_of_finer(unsigned finer) {
+  static const auto logs = [] {
+    std::array<double, 256> result{};
+    for (unsigned i = 0; i < 256; ++i) result[i] = log2_of((256 - static_cast<double>(i)) / 256);
+    return result;
+  }();
+  return logs[finer];
+}
+
 // The least finer step with which `bytes` are enough, or the finest.
 template <class BytesOf>
 unsigned least_finer(unsigned coarsest, unsigned finest, double bytes, BytesOf bytes_of) {
@@ -50,6 +61,7 @@ Pass::Pass(std::vector<std::uint64_t> values, std::vector<ChunkSize> before, con
     : values_(std::move(values)),
       before_(std::move(before)),
       now_(values_.size()),
+      expected_(values_.size()),
       encodings_(values_.size()),
       taken_(values_.size()),
       goal_(goal) {
@@ -63,10 +75,7 @@ Pass::Pass(std::vector<std::uint64_t> values, std::vector<ChunkSize> before, con
 // what takes much and what takes little changes with the bound in different ways.
 void Pass::put_in_order() {
   constexpr std::size_t kShare = 8, kSeveral = 8;
-  for (const std::size_t chunk : order_) {
-    all_before_ += before_[chunk].bytes;
-    rest_.add(forecast(before_[chunk], chunk), 1);
-  }
+  for (const std::size_t chunk : order_) expect(chunk);
   const bool within_reach =
       std::all_of(before_.begin(), before_.end(), [&](const ChunkSize& known) {
         return known.step <= step_of(goal_.coarsest) && known.step >= step_of(goal_.finest);
@@ -101,7 +110,7 @@ void Pass::put_in_order() {
 }
 
 double Pass::step_of(unsigned finer) const {
-  return goal_.step + log2_of((256 - static_cast<double>(finer)) / 256);
+  return goal_.step + log2_of_finer(finer);
 }
 
 // Near the bound's step: what a chunk takes, and how that changes with the step.
@@ -117,7 +126,7 @@ Pass::Forecast Pass::forecast(const ChunkSize& known, std::size_t chunk) const {
 }
 
 double Pass::bytes_of(const Forecast& forecast, unsigned finer) const {
-  const double run = step_of(finer) - goal_.step;
+  const double run = log2_of_finer(finer);
   return forecast.bytes[0] + run * (forecast.bytes[1] + run * forecast.bytes[2]);
 }
 
@@ -138,7 +147,7 @@ std::vector<ChunkSize> Pass::sizes() const {
   std::vector<ChunkSize> result = now_;
   for (std::size_t i = done_; i < order_.size(); ++i) {
     const std::size_t chunk = order_[i];
-    const double bytes = bytes_of(forecast(before_[chunk], chunk), goal_.finer);
+    const double bytes = bytes_of(expected_[chunk], goal_.finer);
     result[chunk] = {step_of(goal_.finer), change() * bytes};
   }
   return result;
@@ -207,22 +216,27 @@ void Pass::begin_again(unsigned finer) {
   done_ = 0;
   all_before_ = seen_before_ = seen_forecast_ = seen_ = 0;
   seen_now_ = rest_ = {};
-  for (const std::size_t chunk : order_) {
-    all_before_ += before_[chunk].bytes;
-    rest_.add(forecast(before_[chunk], chunk), 1);
-  }
+  for (const std::size_t chunk : order_) expect(chunk);
+}
+
+// By what it took before.
+void Pass::expect(std::size_t chunk) {
+  all_before_ += before_[chunk].bytes;
+  expected_[chunk] = forecast(before_[chunk], chunk);
+  rest_.add(expected_[chunk], 1);
 }
 
 void Pass::take(std::size_t chunk, std::size_t encoding) {
   if (done_ == order_.size()) {
     seen_ -= now_[chunk].bytes;
-    seen_now_.add(forecast(now_[chunk], chunk), -1);
+    seen_now_.add(expected_[chunk], -1);
   }
   const Encoding& taken = encodings_[chunk][encoding];
   taken_[chunk] = encoding;
   now_[chunk] = {step_of(taken.finer), taken.bytes};
   seen_ += taken.bytes;
-  seen_now_.add(forecast(now_[chunk], chunk), 1);
+  expected_[chunk] = forecast(now_[chunk], chunk);
+  seen_now_.add(expected_[chunk], 1);
 }
 
 void Pass::took(const Wave& wave, std::span<const std::uint64_t> bytes) {
@@ -233,9 +247,8 @@ void Pass::took(const Wave& wave, std::span<const std::uint64_t> bytes) {
       mended_ += size;
     } else if (!before_.empty()) {
       seen_before_ += before_[chunk].bytes;
-      const Forecast expected = forecast(before_[chunk], chunk);
-      seen_forecast_ += bytes_of(expected, wave.finer);
-      rest_.add(expected, -1);
+      seen_forecast_ += bytes_of(expected_[chunk], wave.finer);
+      rest_.add(expected_[chunk], -1);
     }
     encodings_[chunk].push_back({wave.finer, size});
     take(chunk, encodings_[chunk].size() - 1);
@@ -301,7 +314,7 @@ Pass::Wave Pass::even_out() {
   result.finer = finer_of(chunks[count]);
   while (count > 0 && finer_of(chunks[count - 1]) + kApart > result.finer) --count;
   for (std::size_t i = 0; i < count; ++i) {
-    const Forecast expected = forecast(now_[chunks[i]], chunks[i]);
+    const Forecast& expected = expected_[chunks[i]];
     larger += bytes_of(expected, result.finer) - bytes_of(expected, finer_of(chunks[i]));
     result.chunks.push_back(chunks[i]);
   }
@@ -330,8 +343,7 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
     return now_[a].bytes > now_[b].bytes;
   });
   const auto change_of = [&](std::size_t chunk, unsigned finer) {
-    const Forecast expected = forecast(now_[chunk], chunk);
-    return bytes_of(expected, finer) - bytes_of(expected, finer_of(chunk));
+    return bytes_of(expected_[chunk], finer) - bytes_of(expected_[chunk], finer_of(chunk));
   };
   // If one is enough, the smallest.
   std::size_t smallest = chunks.size();

@@ -85,6 +85,7 @@ class Pass {
   Wave even_out();
   unsigned usual_coarsest() const;
   void begin_again(unsigned finer);
+  void expect(std::size_t chunk);
   void take(std::size_t chunk, std::size_t encoding);
   void take_best();
   double step_of(unsigned finer) const;
@@ -95,6 +96,7 @@ class Pass {
 
   std::vector<std::uint64_t> values_;
   std::vector<ChunkSize> before_, now_;
+  std::vector<Forecast> expected_;  // of each chunk, by what it takes now or else took before
   std::vector<std::vector<Encoding>> encodings_;
   std::vector<std::size_t> taken_;
   Goal goal_;

@@ -134,9 +134,14 @@ HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double
     auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
     if constexpr (kGrid) shifted = corrected(d, value, shifted, scale);
     const auto decoded = hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step));
-    const auto error = hn::Abs(hn::Sub(decoded, value));
-    errors.within = hn::And(errors.within, hn::Le(error, hn::Set(d, scale.bound)));
-    errors.worst = hn::Max(errors.worst, error);
+    const auto error = hn::Sub(decoded, value);
+#if HWY_TARGET == HWY_AVX3
+    // As for f32.
+    errors.worst.raw = _mm512_range_pd(errors.worst.raw, error.raw, 0b1011);
+#else
+    errors.within = hn::And(errors.within, hn::Le(hn::Abs(error), hn::Set(d, scale.bound)));
+    errors.worst = hn::Max(errors.worst, hn::Abs(error));
+#endif
     return hn::BitCast(hn::Half<decltype(di)>(), hn::TruncateTo(du32, hn::BitCast(du64, shifted)));
   };
   const auto low = half(values);
@@ -144,11 +149,11 @@ HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double
   return hn::Sub(hn::Combine(di, high, low), hn::Set(di, base));
 }
 
-HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale<double>&) {
+HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale<double>& scale) {
   const hn::ScalableTag<double> d;
   RowOutcome<double> outcome;
-  outcome.within = hn::AllTrue(d, errors.within);
   outcome.max_error = hn::GetLane(hn::MaxOfLanes(d, errors.worst));
+  outcome.within = hn::AllTrue(d, errors.within) && outcome.max_error <= scale.bound;
   return outcome;
 }
 
