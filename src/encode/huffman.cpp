@@ -123,31 +123,59 @@ void build_decode_table(std::span<const std::uint8_t> lengths, DecodeTable& tabl
   table.first_code = order.first_code;
   table.first_index = order.first_index;
   Canonical next = order;
+  // How often codes are long, if they are as frequent as their lengths say.
+  constexpr std::uint32_t kAll = 1 << kMaxCodeBits, kMany = kAll / 8;
+  std::uint32_t often = 0;
+  for (const std::uint8_t length : lengths) {
+    if (length > kDecodeBits) often += kAll >> length;
+  }
+  table.all_longer = often > kMany;
+  std::fill_n(table.longer.begin(), table.all_longer ? kAll : DecodeTable::kOthers, 0);
   // Single-symbol entries first: count 1, or 0 where the code is longer than the lookup.
   table.entries.fill(0);
+  std::uint32_t used = DecodeTable::kOthers;  // where 0 points to is no code
   constexpr std::size_t kSize = std::size_t{1} << kDecodeBits;
   for (std::size_t s = 0; s < lengths.size(); ++s) {
     const int length = lengths[s];
     if (length == 0) continue;
     table.sorted[next.first_index[length]++] = static_cast<std::uint16_t>(s);
     const std::uint32_t code = reversed(next.first_code[length]++, length);
-    if (length > kDecodeBits) continue;
+    const std::uint32_t longer = static_cast<std::uint32_t>(s) | static_cast<std::uint32_t>(length)
+                                                                     << 16;
+    if (table.all_longer) {
+      for (std::size_t i = code; i < kAll; i += std::size_t{1} << length) table.longer[i] = longer;
+      continue;
+    }
+    if (length > kDecodeBits) {
+      std::uint64_t& first = table.entries[code % kSize];
+      if (first == 0) {
+        first = used;
+        std::fill_n(table.longer.begin() + used, DecodeTable::kOthers, 0);
+        used += DecodeTable::kOthers;
+      }
+      for (std::size_t i = code >> kDecodeBits; i < DecodeTable::kOthers;
+           i += std::size_t{1} << (length - kDecodeBits)) {
+        table.longer[first + i] = longer;
+      }
+      continue;
+    }
     const std::uint64_t entry = s | std::uint64_t(length) << 48 | std::uint64_t{1} << 56;
     for (std::size_t i = code; i < kSize; i += std::size_t{1} << length) table.entries[i] = entry;
   }
+  if (table.all_longer) return;
   // Then join up to three: the bits after the first code are an index of their own. Indices with
   // more symbols only look at single-symbol entries of the copy below.
   const auto single = table.entries;
   for (std::size_t i = 0; i < kSize; ++i) {
     std::uint64_t entry = single[i];
-    if (entry == 0) continue;
+    if (entry >> 56 == 0) continue;
     int bits = static_cast<int>(entry >> 48 & 0xFF);
     std::uint64_t symbols = entry & 0xFFFF;
     int count = 1;
     while (count < 3) {
       const std::uint64_t following = single[i >> bits];
       const int length = static_cast<int>(following >> 48 & 0xFF);
-      if (following == 0 || bits + length > kDecodeBits) break;
+      if (following >> 56 == 0 || bits + length > kDecodeBits) break;
       symbols |= (following & 0xFFFF) << (16 * count);
       bits += length;
       ++count;

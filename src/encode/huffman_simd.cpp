@@ -108,6 +108,13 @@ struct BitSource {
       count += 8;
     }
   }
+  HWY_INLINE void refill() {
+    if (HWY_LIKELY(end - next >= 8)) {
+      fill_fast();
+    } else {
+      fill();
+    }
+  }
   HWY_INLINE void drop(unsigned n) {
     bits >>= n;
     count -= n;
@@ -133,7 +140,19 @@ bool decode_one(BitSource& source, const DecodeTable& table, uint16_t* symbol) {
   return false;
 }
 
-// Up to three symbols; 8 bytes are written. Long codes go through decode_one.
+// A symbol with a code that is longer than a lookup. False: no such code.
+HWY_INLINE bool decode_long(BitSource& source, const DecodeTable& table, uint64_t first,
+                            uint16_t* symbol) {
+  source.refill();
+  const uint64_t other = source.bits >> kDecodeBits & (DecodeTable::kOthers - 1);
+  const uint32_t entry = table.longer[first + other];
+  *symbol = static_cast<uint16_t>(entry);
+  source.drop(entry >> 16);
+  source.refill();  // as full as the caller's count of lookups supposes
+  return entry != 0;
+}
+
+// Up to three symbols; 8 bytes are written.
 HWY_INLINE bool decode_some(BitSource& source, const DecodeTable& table, uint16_t*& out) {
   const uint64_t entry = table.entries[source.bits & kLookupMask];
   std::memcpy(out, &entry, 8);
@@ -141,15 +160,33 @@ HWY_INLINE bool decode_some(BitSource& source, const DecodeTable& table, uint16_
   source.drop(static_cast<unsigned>(entry >> 48) & 0xFF);
   out += count;
   if (HWY_UNLIKELY(count == 0)) {
-    if (!decode_one(source, table, out)) return false;
+    if (!decode_long(source, table, entry, out)) return false;
     ++out;
-    source.fill();  // as full as the caller's count of lookups supposes
   }
   return true;
 }
 
-bool decode(std::span<const uint8_t> in, const DecodeTable& table, size_t count,
-            uint16_t* symbols) {
+// What decodes some symbols of a stream after it was filled: so many times, as long as a full word
+// holds.
+struct DecodeMany {
+  static constexpr int kRounds = 5;
+  HWY_INLINE bool operator()(BitSource& source, const DecodeTable& table, uint16_t*& out) const {
+    return decode_some(source, table, out);
+  }
+};
+struct DecodeLong {
+  static constexpr int kRounds = 3;
+  HWY_INLINE bool operator()(BitSource& source, const DecodeTable& table, uint16_t*& out) const {
+    const uint32_t entry = table.longer[source.bits & ((1 << kMaxCodeBits) - 1)];
+    *out++ = static_cast<uint16_t>(entry);
+    source.drop(entry >> 16);
+    return entry != 0;
+  }
+};
+
+template <class DecodeNext>
+bool decode_with(DecodeNext decode_next, std::span<const uint8_t> in, const DecodeTable& table,
+                 size_t count, uint16_t* symbols) {
   ByteReader reader(in);
   size_t bytes[kHuffmanStreams] = {};
   for (size_t k = 0; k + 1 < kHuffmanStreams; ++k) bytes[k] = reader.read_varint();
@@ -177,13 +214,12 @@ bool decode(std::span<const uint8_t> in, const DecodeTable& table, size_t count,
     b.fill_fast();
     c.fill_fast();
     d.fill_fast();
-    // A full word holds five lookups.
     bool ok = true;
-    for (int round = 0; round < 5; ++round) {
-      ok &= decode_some(a, table, out_a);
-      ok &= decode_some(b, table, out_b);
-      ok &= decode_some(c, table, out_c);
-      ok &= decode_some(d, table, out_d);
+    for (int round = 0; round < DecodeNext::kRounds; ++round) {
+      ok &= decode_next(a, table, out_a);
+      ok &= decode_next(b, table, out_b);
+      ok &= decode_next(c, table, out_c);
+      ok &= decode_next(d, table, out_d);
     }
     if (HWY_UNLIKELY(!ok)) return false;
   }
@@ -193,8 +229,8 @@ bool decode(std::span<const uint8_t> in, const DecodeTable& table, size_t count,
     BitSource& s = source[k];
     while (out_end[k] - out[k] >= kMargin && s.end - s.next >= 8) {
       s.fill_fast();
-      for (int round = 0; round < 5; ++round) {
-        if (!decode_some(s, table, out[k])) return false;
+      for (int round = 0; round < DecodeNext::kRounds; ++round) {
+        if (!decode_next(s, table, out[k])) return false;
       }
     }
     while (out[k] < out_end[k]) {
@@ -204,6 +240,12 @@ bool decode(std::span<const uint8_t> in, const DecodeTable& table, size_t count,
     if (s.missing > s.count) return false;
   }
   return true;
+}
+
+bool decode(std::span<const uint8_t> in, const DecodeTable& table, size_t count,
+            uint16_t* symbols) {
+  return table.all_longer ? decode_with(DecodeLong(), in, table, count, symbols)
+                          : decode_with(DecodeMany(), in, table, count, symbols);
 }
 
 const HuffmanKernels& table() {

@@ -236,17 +236,21 @@ TEST(Huffman, MalformedLengthsAreRefused) {
 }
 
 TEST(Huffman, EveryTruncationIsRefused) {
-  const std::vector<std::uint16_t> symbols = skewed_symbols(2000, 200, 5, 3);
-  std::vector<std::uint32_t> counts(200);
-  for (const std::uint16_t symbol : symbols) ++counts[symbol];
-  const Book book(lengths_of(counts));
-  const std::vector<std::uint8_t> bytes = encoded(simd::Target::reference, book, symbols);
-  for (const simd::Target target : simd::available_targets()) {
-    for (std::size_t size = 0; size < bytes.size(); ++size) {
-      std::vector<std::uint8_t> cut(bytes.begin(),
-                                    bytes.begin() + static_cast<std::ptrdiff_t>(size));
-      std::vector<std::uint16_t> restored;
-      ASSERT_FALSE(decoded(target, book, cut, symbols.size(), &restored)) << size;
+  // Codes that one lookup tells, some that it does not, and many.
+  for (const std::uint16_t alphabet : {200, 1800, 8000}) {
+    const std::vector<std::uint16_t> symbols = skewed_symbols(2000, alphabet, 5, 3);
+    std::vector<std::uint32_t> counts(alphabet, alphabet > 2000);
+    for (const std::uint16_t symbol : symbols) ++counts[symbol];
+    const Book book(lengths_of(counts));
+    EXPECT_EQ(book.decode[0].all_longer, alphabet == 8000);
+    const std::vector<std::uint8_t> bytes = encoded(simd::Target::reference, book, symbols);
+    for (const simd::Target target : simd::available_targets()) {
+      for (std::size_t size = 0; size < bytes.size(); ++size) {
+        std::vector<std::uint8_t> cut(bytes.begin(),
+                                      bytes.begin() + static_cast<std::ptrdiff_t>(size));
+        std::vector<std::uint16_t> restored;
+        ASSERT_FALSE(decoded(target, book, cut, symbols.size(), &restored)) << size;
+      }
     }
   }
 }
@@ -254,9 +258,11 @@ TEST(Huffman, EveryTruncationIsRefused) {
 TEST(Huffman, GarbageDecodesToValidSymbolsOrIsRefused) {
   Random random(21);
   for (int trial = 0; trial < 2000; ++trial) {
-    std::vector<std::uint32_t> counts(1 + random.below(500));
+    // Of all lengths in some trials.
+    const bool many = trial % 8 == 0;
+    std::vector<std::uint32_t> counts(1 + random.below(many ? 9000 : 500));
     for (std::uint32_t& count : counts) count = static_cast<std::uint32_t>(random.below(50));
-    counts[0] += 1;
+    counts[0] += random.below(2) == 0 ? 1 : 100000;
     const Book book(lengths_of(counts));
     std::vector<std::uint8_t> bytes(random.below(600));
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random.next());
