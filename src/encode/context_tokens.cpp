@@ -26,9 +26,10 @@ void count_cells(const Cell* cells, std::size_t count,
   for (; i < count; ++i) ++histograms[0][cells[i]];
 }
 
-// By context in the sample: magnitudes by width (0 to 64), then residuals modulo 4.
-constexpr int kWidths = 65;
-constexpr int kSampleBins = kWidths + 4;
+// Histograms of a sample: by context, magnitudes by width, twice, and residuals modulo 4.
+template <class Q>
+constexpr int kWidths = 8 * sizeof(Q) + 1;
+constexpr std::size_t kSampleBins = std::size_t{2 * kWidths<std::int64_t> + 4} * kMaxContexts;
 
 // The shift of each of the contexts in the set, from the median magnitude of about so many groups:
 // it brings that below 4. Returns the set of those of which this is a guess, from a few residuals
@@ -37,38 +38,63 @@ template <class Q>
 std::uint64_t sample_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
                             std::size_t groups, std::uint64_t set, std::uint32_t* histogram,
                             ContextShifts& shifts) {
+  constexpr auto kBins = static_cast<std::size_t>(kWidths<Q>);
+  const auto number = static_cast<std::size_t>(shifts.context_count);
   const std::size_t step = std::max<std::size_t>(1, count / (groups * kRansGroup));
-  std::memset(histogram, 0,
-              sizeof *histogram * kSampleBins * static_cast<std::size_t>(shifts.context_count));
-  for (std::size_t group = 0; group < count; group += step * kRansGroup) {
-    const std::size_t end = std::min(count, group + kRansGroup);
-    for (std::size_t i = group; i < end; ++i) {
-      if ((set >> contexts[i] & 1) == 0) continue;
-      std::uint32_t* bins = histogram + contexts[i] * kSampleBins;
-      ++bins[std::bit_width(magnitude(residuals[i]))];
-      ++bins[kWidths + (residuals[i] & 3)];
+  // Neighbours are counted apart, so that equal ones do not wait for each other.
+  std::uint32_t* const others = histogram + number * kBins;
+  std::uint32_t* const modulo = others + number * kBins;
+  std::memset(histogram, 0, sizeof *histogram * number * (2 * kBins + 4));
+  const auto for_each_sampled = [&](std::uint64_t of, auto visit) {
+    for (std::size_t group = 0; group < count; group += step * kRansGroup) {
+      const std::size_t end = std::min(count, group + kRansGroup);
+      for (std::size_t i = group; i < end; ++i) {
+        if ((of >> contexts[i] & 1) != 0) visit(i);
+      }
+    }
+  };
+  for_each_sampled(set, [&](std::size_t i) {
+    // A width without a branch: whether a residual is 0 cannot be foretold.
+    const auto size = magnitude(residuals[i]);
+    const auto width = static_cast<std::size_t>(std::bit_width(size | 1) - (size == 0));
+    ++histogram[(i % 2 * number + contexts[i]) * kBins + width];
+  });
+  constexpr std::uint32_t kEnough = 32, kMany = 256;
+  std::array<std::uint32_t, kMaxContexts> totals{};
+  std::array<int, kMaxContexts> wanted{};
+  std::uint64_t guessed = 0, slight = 0;
+  for (std::size_t c = 0; c < number; ++c) {
+    if ((set >> c & 1) == 0) continue;
+    std::uint32_t* widths = histogram + c * kBins;
+    std::uint32_t total = 0;
+    for (std::size_t width = 0; width < kBins; ++width) {
+      widths[width] += others[c * kBins + width];
+      total += widths[width];
+    }
+    totals[c] = total;
+    if (total < kEnough) guessed |= std::uint64_t{1} << c;
+    if (total == 0) continue;
+    int width = 0;
+    for (std::uint32_t seen = widths[0]; 2 * seen < total; seen += widths[width]) ++width;
+    wanted[c] = std::max(0, width - 2);
+    if (wanted[c] != 0 && wanted[c] <= 2 && total >= kMany) slight |= std::uint64_t{1} << c;
+  }
+  // Low bits that are not even (integers in disguise) are worth a token.
+  if (slight != 0) {
+    for_each_sampled(slight, [&](std::size_t i) {
+      ++modulo[contexts[i] * 4 + static_cast<std::size_t>(residuals[i] & 3)];
+    });
+    for (std::size_t c = 0; c < number; ++c) {
+      const std::uint32_t most = *std::max_element(modulo + 4 * c, modulo + 4 * c + 4);
+      if ((slight >> c & 1) != 0 && 5 * most > 2 * totals[c]) wanted[c] = 0;
     }
   }
   // A context that the sample missed takes the shift of the one below it.
-  constexpr std::uint32_t kEnough = 32;
-  std::uint64_t guessed = 0;
   int shift = 0;
   shifts.max = 0;
-  for (int c = 0; c < shifts.context_count; ++c) {
+  for (std::size_t c = 0; c < number; ++c) {
     if ((set >> c & 1) == 0) continue;
-    const std::uint32_t* widths = histogram + c * kSampleBins;
-    std::uint32_t total = 0;
-    for (int width = 0; width < kWidths; ++width) total += widths[width];
-    if (total < kEnough) guessed |= std::uint64_t{1} << c;
-    if (total > 0) {
-      int width = 0;
-      for (std::uint32_t seen = widths[0]; 2 * seen < total; seen += widths[width]) ++width;
-      shift = std::max(0, width - 2);
-      // Low bits that are not even (integers in disguise) are worth a token.
-      const std::uint32_t* modulo = widths + kWidths;
-      const bool uneven = 5 * *std::max_element(modulo, modulo + 4) > 2 * total && total >= 256;
-      if (uneven && shift <= 2) shift = 0;
-    }
+    if (totals[c] > 0) shift = wanted[c];
     shifts.shift[c] = static_cast<std::uint8_t>(shift);
     shifts.max = std::max(shifts.max, shift);
   }
@@ -182,7 +208,7 @@ const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contex
   const std::size_t size = static_cast<std::size_t>(shifts.context_count) * kTokenCount;
   // More of them only where that is no more work than counting.
   const std::size_t tables = 2 * size <= count ? 4 : 2;
-  std::uint32_t* counts = memory.reserve(4 * kSampleBins * kMaxContexts);
+  std::uint32_t* counts = memory.reserve(std::max(kSampleBins, tables * size));
   const std::uint64_t guessed = choose_shifts(residuals, contexts, count, roughly, counts, shifts);
   context_rans_kernels<Q>(target).tokenize(residuals, contexts, shifts, count, cells);
   std::memset(counts, 0, tables * size * sizeof *counts);

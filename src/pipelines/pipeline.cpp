@@ -434,7 +434,12 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   }
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
   // each, a quick one of the slowest.
-  const Box<const T> part = part_of(chunk, Place::middle, 4, 0);
+  // A sixteenth of the chunk, or more of a small one.
+  constexpr int kHalvings = 4;
+  const std::size_t enough = parameters.thorough ? 16384 : 4096;
+  int halvings = kHalvings;
+  while (halvings > 0 && chunk.count() >> halvings < enough) --halvings;
+  const Box<const T> part = part_of(chunk, Place::middle, halvings, 0);
   const unsigned rough = chunk.rank() > 1 ? rough_axes(part, parameters, workspace) : 0;
   for (int k = 0; k < (parameters.thorough ? chunk.rank() : 1); ++k) {
     if (rough >> k & 1) list[count++] = interpolation(chunk, parameters, 1u << k);
@@ -452,15 +457,12 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     encoded->choice = {list[0], encoded->choice.orders, std::exchange(workspace.runner_up, {})};
     return done;
   }
-  // A part of so few values tells nothing.
-  constexpr std::size_t kTinyPart = 512;
-  std::size_t trial = 0;
-  if (parameters.thorough || part.count() > kTinyPart) {
-    trial = rank_candidates(std::span(list.data(), count), part, for_trial, judge, workspace, out);
-  }
-  // A trial of a few kilobytes is not trusted much: those that are not far behind are ranked again
-  // by a larger part.
-  const bool weak = trial <= (parameters.thorough ? 8 : 1) * kWeakTrialBytes;
+  std::size_t trial =
+      rank_candidates(std::span(list.data(), count), part, for_trial, judge, workspace, out);
+  // A trial of few bytes is not trusted much, unless it is of a large share: those that are not far
+  // behind are ranked again by a larger part.
+  const bool weak = halvings > 0 && trial <= (parameters.thorough ? 4 : 1) * kWeakTrialBytes >>
+                                        (kHalvings - halvings);
   if (may_train && !weak) {
     trial =
         try_trained(std::span(list.data(), count), trial, part, for_trial, judge, workspace, out);
@@ -470,10 +472,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   };
   // What is good in the middle need not be so elsewhere.
   constexpr double kClose = 0.1;
-  if (parameters.thorough && !weak && !far_behind(list[1], kClose)) {
+  if (parameters.thorough && halvings > 1 && !weak && !far_behind(list[1], kClose)) {
     std::size_t close = 1;
     while (close < count && !far_behind(list[close], kClose)) ++close;
-    look_elsewhere(std::span(list.data(), close), plain, part_of(chunk, Place::corner, 4, 0),
+    look_elsewhere(std::span(list.data(), close), plain, part_of(chunk, Place::corner, halvings, 0),
                    for_trial, judge, workspace, out);
   }
   std::size_t kept = 0;
@@ -492,11 +494,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
       if (!candidate.same_way(plain) && !far_behind(list[i], 0.4)) close[kept++] = candidate;
     }
     constexpr std::size_t kEnough = 65536;
-    int halvings = 0;
-    while (halvings < 3 && chunk.count() >> (halvings + 1) >= kEnough) ++halvings;
-    trial =
-        rank_candidates(std::span(close.data(), kept), part_of(chunk, Place::middle, halvings, 1),
-                        for_trial, judge, workspace, out);
+    int fewer = 0;
+    while (fewer < 3 && chunk.count() >> (fewer + 1) >= kEnough) ++fewer;
+    trial = rank_candidates(std::span(close.data(), kept), part_of(chunk, Place::middle, fewer, 1),
+                            for_trial, judge, workspace, out);
     list = close;
   }
   // Repetitions that zstd finds behind Huffman's codes in a part need not be there in the whole.
