@@ -2,18 +2,20 @@
 """Ratio and speed of every preset and pipeline over a folder of fields, next to memcpy and zfp.
 
     bench/table.py build/release/apps/firn/firn [FOLDER] [--rel 1e-2 1e-3] [--pwrel 0.015625] [--tile 64]
-                   [--threads 1 2] [--known-range] [--fields]
+                   [--chunk-values 16384] [--threads 1 2] [--known-range] [--fields]
 
 Fields are files whose names carry their dims (u_25x125x125.f32), or those of a MANIFEST.tsv with the
 columns file, dtype, dims. Each figure is a geometric mean over the fields, all from one run; speeds
 are fractions of memcpy's, and multiples of zfp's when firn was built with it. With --tile only fields
-of at least 1 MB count, each repeated to that many MB.
+of at least 1 MB count, each repeated to that many MB. --chunk-values: in chunks of at most so many
+values, as HDF5 and Zarr have them, made by halving the longest extent.
 """
 
 import argparse
 import json
 import math
 import pathlib
+import re
 import struct
 import subprocess
 import sys
@@ -51,6 +53,19 @@ def largest_f32(path):
     return max(value for (value,) in struct.iter_unpack("<f", data))
 
 
+def chunk_of(path, described, most):
+    """Options for chunks of at most so many values."""
+    found = re.search(r"_(\d+(?:x\d+)*)$", path.stem)
+    if "--dims" not in described and not found:
+        sys.exit(f"{path}: --chunk-values needs the dims in the name or a MANIFEST.tsv")
+    dims = described[described.index("--dims") + 1] if "--dims" in described else found.group(1)
+    extents = [int(extent) for extent in dims.split("x")]
+    while math.prod(extents) > most:
+        longest = extents.index(max(extents))
+        extents[longest] = (extents[longest] + 1) // 2
+    return ["--chunk", "x".join(map(str, extents))]
+
+
 def mean(values):
     values = list(values)
     return math.exp(sum(math.log(v) for v in values) / len(values)) if values else float("nan")
@@ -64,6 +79,7 @@ def main():
     parser.add_argument("--rel", nargs="+", default=[])
     parser.add_argument("--pwrel", nargs="+", default=[], help="relative to each value")
     parser.add_argument("--tile", type=int, default=0)
+    parser.add_argument("--chunk-values", type=int, default=0)
     parser.add_argument("--threads", nargs="+", default=["1"],
                         help="several: each, and how many times as fast as the first")
     parser.add_argument("--known-range", action="store_true",
@@ -76,6 +92,9 @@ def main():
     fields = fields_of(arguments.folder)
     if arguments.tile:
         fields = [f for f in fields if f[0].stat().st_size >= 1_000_000]
+    if arguments.chunk_values:
+        fields = [(path, described + chunk_of(path, described, arguments.chunk_values))
+                  for path, described in fields]
     if not fields:
         sys.exit(f"no fields in {arguments.folder}")
     print(f"{len(fields)} fields of {arguments.folder}, {' and '.join(arguments.threads)} thread(s)")

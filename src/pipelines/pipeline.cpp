@@ -435,7 +435,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   // each, a quick one of the slowest.
   // A sixteenth of the chunk, or more of a small one.
   constexpr int kHalvings = 4;
-  const std::size_t enough = parameters.thorough || table ? 16384 : 4096;
+  const std::size_t enough = parameters.thorough || table ? 16384 : 3072;
   int halvings = kHalvings;
   while (halvings > 0 && chunk.count() >> halvings < enough) --halvings;
   const Box<const T> part = part_of(chunk, Place::middle, halvings, 0);

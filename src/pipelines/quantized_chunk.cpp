@@ -58,6 +58,13 @@ bool holds(const T* row, std::size_t length, T value) {
   return found;
 }
 
+// Such rows cost more than a copy that has them in one.
+template <class T>
+bool has_short_rows(const Box<T>& chunk) {
+  constexpr std::size_t kShortRow = 512;
+  return chunk.row_length() < kShortRow && chunk.row_length() < chunk.count();
+}
+
 // The quantisers behind one face. Q: codes of 16, 32 or 64 bits.
 template <class T, class Q>
 struct AbsoluteQuantizer {
@@ -317,18 +324,26 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
     if constexpr (Quantizer::kShort) return all_short(codes, length);
     return true;
   };
-  const bool taken = chunk.for_each_row([&](const T* row, std::size_t offset) {
-    if (chunk.row_stride() != 1) {
-      for (std::size_t i = 0; i < row_length; ++i) {
-        gathered[i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
-      }
-      row = gathered;
-    }
-    for (std::size_t i = 0; i < row_length; i += kPiece) {
-      if (!take_piece(row + i, std::min(kPiece, row_length - i), offset + i)) return false;
+  const auto take = [&](const T* values, std::size_t length, std::size_t offset) {
+    for (std::size_t i = 0; i < length; i += kPiece) {
+      if (!take_piece(values + i, std::min(kPiece, length - i), offset + i)) return false;
     }
     return true;
-  });
+  };
+  bool taken = false;
+  if (has_short_rows(chunk)) {
+    taken = take(contiguous(chunk, workspace), count, 0);
+  } else {
+    taken = chunk.for_each_row([&](const T* row, std::size_t offset) {
+      if (chunk.row_stride() != 1) {
+        for (std::size_t i = 0; i < row_length; ++i) {
+          gathered[i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
+        }
+        row = gathered;
+      }
+      return take(row, row_length, offset);
+    });
+  }
   if (!taken) return QuantizeOutcome::needs_wide;
   result->exact_count = exact.count();
   if (result->exact_count != 0) result->exact_alike = exact.list(chunk);
@@ -457,7 +472,8 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
   const auto& kernels = restoring_kernels<T, Q>(workspace.target);
   // Exact points are put over the others, so those had better be in the caches.
   const bool masked = head.exact_alike && sizeof(Q) == 2;
-  const bool streaming = parameters.streaming && head.exact_count == 0;
+  const bool copied = has_short_rows(chunk);
+  const bool streaming = parameters.streaming && !copied && head.exact_count == 0;
   const auto dequantize = streaming ? kernels.dequantize_streaming : kernels.dequantize;
   const T bound = static_cast<T>(parameters.bound_abs);
   const quantize::LogScale<T> log_scale(bound);
@@ -476,7 +492,7 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
       if (masked) {
         const quantize::Masked<T> mask{workspace.exact_map.words(), offset, fill};
         return kernels.dequantize_masked(codes + offset, count, step, base, mask,
-                                         parameters.streaming, values);
+                                         parameters.streaming && !copied, values);
       }
     }
     if (!parameters.pointwise) {
@@ -498,7 +514,14 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
                                        exact += run * sizeof(T);
                                      });
   };
-  const std::size_t piece = head.exact_count == 0 || masked ? length : kExactPiece;
+  const std::size_t piece = head.exact_count == 0 || masked ? chunk.count() : kExactPiece;
+  if (copied) {
+    T* const values = reinterpret_cast<T*>(workspace.values.reserve(chunk.count() * sizeof(T)));
+    for (std::size_t i = 0; i < chunk.count(); i += piece) {
+      restore(i, std::min(piece, chunk.count() - i), values + i);
+    }
+    return write_values(values, false, chunk, workspace);
+  }
   chunk.for_each_row([&](T* row, std::size_t offset) {
     T* const values = stride == 1 ? row : gathered;
     for (std::size_t i = 0; i < length; i += piece) {
