@@ -132,6 +132,15 @@ typedef struct firn_estimation {
   uint64_t sampled_values;
 } firn_estimation;
 
+/* A chunk that could not be decoded; or, where a series is cut off, nothing behind its last whole
+ * part. */
+typedef struct firn_damage {
+  uint64_t chunk;
+  uint64_t origin[FIRN_MAX_RANK];
+  uint64_t extents[FIRN_MAX_RANK]; /* the values in here were set to NaN */
+  int32_t status;                  /* firn_status: what is wrong with it */
+} firn_damage;
+
 FIRN_C_API void firn_array_init(firn_array* array);
 FIRN_C_API void firn_options_init(firn_options* options);
 FIRN_C_API void firn_info_init(firn_info* info);
@@ -174,6 +183,13 @@ FIRN_C_API firn_status firn_decompress(firn_context* context, const void* stream
 FIRN_C_API firn_status firn_decompress_region(firn_context* context, const void* stream,
                                               size_t size, const uint64_t* origin,
                                               const firn_array* array);
+
+/* All that can be decoded; the rest becomes NaN. *count becomes how many damages there are, of
+ * which the first `room` are written to `damages` (NULL with a room of 0). Fails only when the
+ * header is unusable. */
+FIRN_C_API firn_status firn_salvage(firn_context* context, const void* stream, size_t size,
+                                    const firn_array* array, firn_damage* damages, size_t room,
+                                    size_t* count);
 
 /* The extents of a preview: of each chunk every factor-th value along each axis; factor is a power
    of two. `extents` has room for FIRN_MAX_RANK. */

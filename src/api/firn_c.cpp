@@ -309,6 +309,34 @@ firn_status firn_decompress_region(firn_context* context, const void* stream, si
   return decompress_box(context, stream, size, origin, array);
 }
 
+firn_status firn_salvage(firn_context* context, const void* stream, size_t size,
+                         const firn_array* array, firn_damage* damages, size_t room,
+                         size_t* count) {
+  return guarded(context, [&] {
+    firn::ArrayView view;
+    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
+    if (count == nullptr) return bad_argument(context, "count is NULL");
+    if (damages == nullptr && room != 0) return bad_argument(context, "damages is NULL");
+    const firn::MutableArrayView out{const_cast<void*>(view.data), view.type, view.shape,
+                                     view.strides};
+    firn::Execution execution;
+    execution.threads = context->threads;
+    const auto found = context->decompressor.salvage(bytes_of(stream, size), out, execution);
+    if (!found) return fail(context, found.error());
+    *count = found->size();
+    for (size_t i = 0; i < std::min(room, found->size()); ++i) {
+      const firn::Damage& damage = (*found)[i];
+      damages[i] = {};
+      damages[i].chunk = damage.chunk;
+      std::copy(damage.region.origin.begin(), damage.region.origin.end(), damages[i].origin);
+      std::copy(damage.region.shape.extents.begin(), damage.region.shape.extents.end(),
+                damages[i].extents);
+      damages[i].status = static_cast<int32_t>(damage.error.code);
+    }
+    return FIRN_OK;
+  });
+}
+
 firn_status firn_preview_shape(firn_context* context, const void* stream, size_t size,
                                int32_t factor, uint64_t* extents) {
   return guarded(context, [&] {

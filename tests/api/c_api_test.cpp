@@ -2,6 +2,7 @@
 #include <firn/firn.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -257,6 +258,57 @@ TEST_F(CApi, BadArgumentsAreStatuses) {
   EXPECT_EQ(firn_decompress_region(context_, stream.data(), stream.size(), nullptr, &array_),
             FIRN_INVALID_ARGUMENT);
   EXPECT_EQ(firn_decompress_region(nullptr, stream.data(), stream.size(), nullptr, &array_),
+            FIRN_INVALID_ARGUMENT);
+}
+
+TEST_F(CApi, SalvagesAndTellsWhatIsLost) {
+  options_.chunk_rank = 2;
+  options_.chunk[0] = 10;
+  options_.chunk[1] = 50;
+  auto stream = compressed();
+  const auto whole = test::decompressed<float>(stream, {40, 50});
+  std::vector<float> decoded(2000);
+  firn_array out = array_;
+  out.data = decoded.data();
+  std::size_t count = 9;
+  ASSERT_EQ(firn_salvage(context_, stream.data(), stream.size(), &out, nullptr, 0, &count),
+            FIRN_OK);
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(decoded, whole);
+
+  stream[stream.size() / 2] ^= 4;
+  EXPECT_EQ(firn_decompress(context_, stream.data(), stream.size(), &out), FIRN_CORRUPT);
+  ASSERT_EQ(firn_salvage(context_, stream.data(), stream.size(), &out, nullptr, 0, &count),
+            FIRN_OK);
+  ASSERT_EQ(count, 1u);
+  firn_damage damages[2] = {};
+  damages[1].chunk = 77;
+  ASSERT_EQ(firn_salvage(context_, stream.data(), stream.size(), &out, damages, 2, &count),
+            FIRN_OK);
+  const firn_damage& damage = damages[0];
+  EXPECT_EQ(damage.status, FIRN_CORRUPT);
+  EXPECT_EQ(damage.origin[0], 10 * damage.chunk);
+  EXPECT_EQ(damage.origin[1], 0u);
+  EXPECT_EQ(damage.extents[0], 10u);
+  EXPECT_EQ(damage.extents[1], 50u);
+  EXPECT_EQ(damages[1].chunk, 77u);
+  for (std::size_t i = 0; i < 2000; ++i) {
+    if (i / 500 == damage.chunk) {
+      EXPECT_TRUE(std::isnan(decoded[i])) << i;
+    } else {
+      EXPECT_EQ(decoded[i], whole[i]) << i;
+    }
+  }
+
+  const auto salvage = [&](std::size_t size, firn_damage* to, std::size_t* number) {
+    return firn_salvage(context_, stream.data(), size, &out, to, 1, number);
+  };
+  EXPECT_EQ(salvage(stream.size(), nullptr, &count), FIRN_INVALID_ARGUMENT);
+  expect_message("damages");
+  EXPECT_EQ(salvage(stream.size(), damages, nullptr), FIRN_INVALID_ARGUMENT);
+  expect_message("count");
+  EXPECT_NE(salvage(3, damages, &count), FIRN_OK);
+  EXPECT_EQ(firn_salvage(nullptr, stream.data(), stream.size(), &out, damages, 1, &count),
             FIRN_INVALID_ARGUMENT);
 }
 
