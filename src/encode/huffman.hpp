@@ -39,7 +39,8 @@ void build_encode_table(std::span<const std::uint8_t> lengths, EncodeTable* tabl
 // For the decoder: one lookup of kDecodeBits gives up to three symbols.
 //   bits 0-15, 16-31, 32-47: symbols; bits 48-55: bits they take; bits 56-63: how many.
 // A count of 0 marks what longer codes begin with, bits 0-31: where in `longer` those are, by their
-// other bits; 0 is no code. Where many codes are so long, all are there, by kMaxCodeBits.
+// other bits; 0, where no code begins so, is where those are 0. When many codes are so long, all
+// are in `longer`, by kMaxCodeBits.
 struct DecodeTable {
   std::array<std::uint64_t, 1 << kDecodeBits> entries;
   // bits 0-15: symbol; bits 16-31: bits that it takes, those of the first lookup among them, or 0.

@@ -166,8 +166,8 @@ HWY_INLINE bool decode_some(BitSource& source, const DecodeTable& table, uint16_
   return true;
 }
 
-// What decodes some symbols of a stream after it was filled: so many times, as long as a full word
-// holds.
+// Two ways to decode symbols of a stream. A full word, 56 bits, is enough for kRounds of them: five
+// lookups of 11 bits, or three codes of 15.
 struct DecodeMany {
   static constexpr int kRounds = 5;
   HWY_INLINE bool operator()(BitSource& source, const DecodeTable& table, uint16_t*& out) const {

@@ -16,11 +16,6 @@ constexpr OrderSearch kSearch{.max_lags = 3, .sample = 1024};
 // A part of fewer values would not tell what all take.
 constexpr std::size_t kLeastRehearsed = 4096;
 
-// 0 to 3: of multiples of the golden section the first two bits of their fraction.
-std::size_t nearly_random_quarter(std::size_t i) {
-  return static_cast<std::uint32_t>(i) * 2654435769U >> 30;
-}
-
 // About what encoding takes, from a quarter of the superblocks: of each four neighbours one, and
 // not always the same, since rows may be as long as a few of them. `out` is written over.
 template <class Q>
@@ -38,7 +33,8 @@ std::size_t rehearsed_size(const Q* codes, std::size_t count, const predict::Lag
     filled = 0;
   };
   for (std::size_t i = 0; i < superblocks; i += kOneIn) {
-    const std::size_t at = i + nearly_random_quarter(i / kOneIn);
+    // By multiples of the golden section, the first two bits of their fraction.
+    const std::size_t at = i + (static_cast<std::uint32_t>(i / kOneIn) * 2654435769U >> 30);
     if (at >= superblocks) break;
     predict.difference(codes + at * encode::kSuperblock, encode::kSuperblock, lags,
                        residuals + filled);
@@ -88,20 +84,6 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   return outcome;
 }
 
-// A quarter of the values of a line, in pieces of neighbours: what these take tells what all do,
-// and the others are not even read.
-template <class T>
-std::span<const T> thinned(const T* values, std::size_t count, Workspace& workspace) {
-  constexpr std::size_t kPiece = encode::kSuperblock, kOneIn = 4;
-  T* const begin = reinterpret_cast<T*>(workspace.values.reserve(count * sizeof(T)));
-  T* end = begin;
-  for (std::size_t i = 0; (i + 1) * kPiece <= count; i += kOneIn) {
-    const std::size_t at = i + nearly_random_quarter(i / kOneIn);
-    if ((at + 1) * kPiece <= count) end = std::copy_n(values + at * kPiece, kPiece, end);
-  }
-  return {begin, end};
-}
-
 template <class T, class Q>
 bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parameters,
                const Box<T>& chunk, Workspace& workspace) {
@@ -142,20 +124,6 @@ std::size_t blockpack_payload_capacity(std::size_t count, std::size_t value_byte
 template <class T>
 bool encode_blockpack(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                       std::uint8_t* out, Encoded* encoded) {
-  const T* const line =
-      parameters.rehearsal && chunk.rank() == 1 ? contiguous_memory(chunk) : nullptr;
-  if (line != nullptr && chunk.count() >= 2 * kLeastRehearsed) {
-    const auto part = thinned(line, chunk.count(), workspace);
-    Region all;
-    all.shape = Shape{part.size()};
-    Parameters fewer = parameters;
-    fewer.rehearsal = false;
-    if (!encode_blockpack(Box<const T>(part.data(), {1}, all), fewer, workspace, out, encoded)) {
-      return false;
-    }
-    encoded->size = encoded->size * chunk.count() / part.size();
-    return true;
-  }
   QuantizeOutcome outcome = encode_as<T, std::int16_t>(chunk, parameters, workspace, out, encoded);
   if (outcome == QuantizeOutcome::needs_wide) {
     outcome = encode_as<T, std::int32_t>(chunk, parameters, workspace, out, encoded);

@@ -431,14 +431,14 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
       if (fineness != plain.fineness) list[count++] = {Pipeline::interp, 0, fineness};
     }
   }
-  // Axes that are not smooth (members, components) are better left out; a thorough search asks of
-  // each, a quick one of the slowest.
-  // A sixteenth of the chunk, or more of a small one.
+  // Trials are on a sixteenth of the chunk, or more of a small one.
   constexpr int kHalvings = 4;
   const std::size_t enough = parameters.thorough || table ? 16384 : 3072;
   int halvings = kHalvings;
   while (halvings > 0 && chunk.count() >> halvings < enough) --halvings;
   const Box<const T> part = part_of(chunk, Place::middle, halvings, 0);
+  // Axes that are not smooth (members, components) are better left out; a thorough search asks of
+  // each, a quick one of the slowest.
   const unsigned rough = chunk.rank() > 1 ? rough_axes(part, parameters, workspace) : 0;
   for (int k = 0; k < (parameters.thorough ? chunk.rank() : 1); ++k) {
     if (rough >> k & 1) list[count++] = interpolation(chunk, parameters, 1u << k);
@@ -460,8 +460,8 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
       rank_candidates(std::span(list.data(), count), part, for_trial, judge, workspace, out);
   // A trial of few bytes is not trusted much, unless it is of a large share: those that are not far
   // behind are ranked again by a larger part.
-  const bool weak = halvings > 0 && trial <= (parameters.thorough ? 4 : 1) * kWeakTrialBytes >>
-                                        (kHalvings - halvings);
+  const std::size_t few = (parameters.thorough ? 4 : 1) * kWeakTrialBytes;
+  const bool weak = part.count() < chunk.count() && trial <= few >> (kHalvings - halvings);
   if (may_train && !weak) {
     trial =
         try_trained(std::span(list.data(), count), trial, part, for_trial, judge, workspace, out);

@@ -85,9 +85,13 @@ struct AbsoluteQuantizer {
       quantize = kernels.quantize;
     }
   }
+  // Leaves the base alone if the value has no code: short kernels tell NaN by codes far from it.
   bool find_base(T value, Wide* base) const {
+    Wide found = 0;
     T error = 0;
-    return quantize::quantize_value<T, Wide>(value, scale, base, &error);
+    if (!quantize::quantize_value<T, Wide>(value, scale, &found, &error)) return false;
+    *base = found;
+    return true;
   }
   // Short codes near the limits of 32 bits are left to the kernels that clamp.
   static bool base_fits(Wide base) { return !kShort || (base >= -(1 << 29) && base <= 1 << 29); }

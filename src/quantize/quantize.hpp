@@ -107,7 +107,8 @@ struct Masked {
 
 // Codes of 16 bits, for chunks in which codes stay close to the base: half the memory and half the
 // instructions of what follows. As those of Kernels, except that quantize is not within either when
-// a code is beyond kShortLimit (to which codes beyond 16 bits are saturated, or further).
+// a code is beyond kShortLimit (to which codes beyond 16 bits are saturated, or further). The base
+// is at most 2^29 from 0: kernels may tell values that are not finite by codes 2^30 from there.
 inline constexpr int kShortLimit = 32766;
 template <class T>
 struct ShortKernels {

@@ -111,7 +111,7 @@ HWY_INLINE RowOutcome<float> outcome_of(const FloatErrors& errors, const Scale<f
 }
 
 struct DoubleErrors {
-  hn::Mask<hn::ScalableTag<double>> within;
+  hn::Mask<hn::ScalableTag<double>> within;  // AVX3: as far as `worst` does not tell, all
   hn::Vec<hn::ScalableTag<double>> worst;
 };
 HWY_INLINE DoubleErrors no_errors(double) {
@@ -136,7 +136,7 @@ HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double
     const auto decoded = hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step));
     const auto error = hn::Sub(decoded, value);
 #if HWY_TARGET == HWY_AVX3
-    // As for f32.
+    // Passes over NaN as for f32; its code is the limit, since Min takes its second argument then.
     errors.worst.raw = _mm512_range_pd(errors.worst.raw, error.raw, 0b1011);
 #else
     errors.within = hn::And(errors.within, hn::Le(hn::Abs(error), hn::Set(d, scale.bound)));

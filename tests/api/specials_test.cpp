@@ -1,7 +1,9 @@
 // NaN, infinities, zeros, subnormal numbers and masks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "support/pipelines.hpp"
@@ -50,6 +52,28 @@ TYPED_TEST(Specials, AloneMakeAnArray) {
     options.pipeline = pipeline;
     options.bound = Bound::abs(1.0);
     test::expect_promises(specials, {specials.size()}, options);
+  }
+}
+
+// Nothing has a code yet when the second row, or piece of one, comes.
+TYPED_TEST(Specials, MayFillWholeRowsBehindAHugeValue) {
+  constexpr auto kNaN = std::numeric_limits<TypeParam>::quiet_NaN();
+  constexpr auto kHuge = std::numeric_limits<TypeParam>::max() / TypeParam(1e8);
+  for (const Pipeline pipeline : test::chosen_pipelines()) {
+    for (const TypeParam huge : {kHuge, -kHuge}) {
+      for (const auto& [shape, chunk] : {std::pair(Shape{8, 1024}, Shape{8, 512}),
+                                         {Shape{8, 1024}, Shape{8, 50}},
+                                         {Shape{200000}, Shape{200000}}}) {
+        auto values = make_field<TypeParam>(shape, Kind::smooth);
+        std::fill_n(values.begin(), shape.rank == 1 ? 140000 : 2 * 1024, kNaN);
+        values[5] = huge;
+        Options options;
+        options.pipeline = pipeline;
+        options.chunk = chunk;
+        options.bound = Bound::abs(1e-3);
+        test::expect_promises(values, shape, options);
+      }
+    }
   }
 }
 
