@@ -109,9 +109,7 @@ void Pass::put_in_order() {
   }
 }
 
-double Pass::step_of(unsigned finer) const {
-  return goal_.step + log2_of_finer(finer);
-}
+double Pass::step_of(unsigned finer) const { return goal_.step + log2_of_finer(finer); }
 
 // Near the bound's step: what a chunk takes, and how that changes with the step.
 Pass::Forecast Pass::forecast(const ChunkSize& known, std::size_t chunk) const {
