@@ -149,6 +149,20 @@ firn_status make_writer(firn_context* context, const firn_options* options, firn
   });
 }
 
+// Calls `decode` with the array that is to be written to.
+template <class Decode>
+firn_status decode_to(firn_context* context, const firn_array* array, Decode decode) {
+  return guarded(context, [&] {
+    firn::ArrayView view;
+    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
+    const firn::MutableArrayView out{const_cast<void*>(view.data), view.type, view.shape,
+                                     view.strides};
+    firn::Execution execution;
+    execution.threads = context->threads;
+    return decode(out, execution);
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -278,18 +292,12 @@ firn_status firn_inspect(firn_context* context, const void* stream, size_t size,
 
 static firn_status decompress_box(firn_context* context, const void* stream, size_t size,
                                   const uint64_t* origin, const firn_array* array) {
-  return guarded(context, [&] {
-    firn::ArrayView view;
-    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
-    const firn::MutableArrayView out{const_cast<void*>(view.data), view.type, view.shape,
-                                     view.strides};
+  return decode_to(context, array, [&](const auto& out, const auto& execution) {
     const std::span<const std::uint8_t> bytes = bytes_of(stream, size);
-    firn::Execution execution;
-    execution.threads = context->threads;
     firn::Region region;
-    region.shape = view.shape;
-    if (origin != nullptr && view.shape.rank > 0 && view.shape.rank <= firn::kMaxRank) {
-      std::copy_n(origin, view.shape.rank, region.origin.begin());
+    region.shape = out.shape;
+    if (origin != nullptr && out.shape.rank > 0 && out.shape.rank <= firn::kMaxRank) {
+      std::copy_n(origin, out.shape.rank, region.origin.begin());
     }
     const firn::Status status =
         origin == nullptr ? context->decompressor.decompress(bytes, out, execution)
@@ -312,15 +320,9 @@ firn_status firn_decompress_region(firn_context* context, const void* stream, si
 firn_status firn_salvage(firn_context* context, const void* stream, size_t size,
                          const firn_array* array, firn_damage* damages, size_t room,
                          size_t* count) {
-  return guarded(context, [&] {
-    firn::ArrayView view;
-    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
+  return decode_to(context, array, [&](const auto& out, const auto& execution) {
     if (count == nullptr) return bad_argument(context, "count is NULL");
     if (damages == nullptr && room != 0) return bad_argument(context, "damages is NULL");
-    const firn::MutableArrayView out{const_cast<void*>(view.data), view.type, view.shape,
-                                     view.strides};
-    firn::Execution execution;
-    execution.threads = context->threads;
     const auto found = context->decompressor.salvage(bytes_of(stream, size), out, execution);
     if (!found) return fail(context, found.error());
     *count = found->size();
@@ -350,13 +352,7 @@ firn_status firn_preview_shape(firn_context* context, const void* stream, size_t
 
 firn_status firn_decompress_preview(firn_context* context, const void* stream, size_t size,
                                     int32_t factor, const firn_array* array) {
-  return guarded(context, [&] {
-    firn::ArrayView view;
-    if (!view_of(array, &view)) return bad_argument(context, kBadArray);
-    const firn::MutableArrayView out{const_cast<void*>(view.data), view.type, view.shape,
-                                     view.strides};
-    firn::Execution execution;
-    execution.threads = context->threads;
+  return decode_to(context, array, [&](const auto& out, const auto& execution) {
     const auto report =
         context->decompressor.decompress_preview(bytes_of(stream, size), factor, out, execution);
     return report ? FIRN_OK : fail(context, report.error());
