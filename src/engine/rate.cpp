@@ -433,7 +433,8 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   constexpr int kMostRehearsals = 3;
   // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
-  constexpr double kFair = 0.01, kNear = 0.15, kNearTwo = 0.3, kNearMany = 0.25, kNearBlocks = 1.5;
+  constexpr double kFair = 0.01, kNear = 0.15, kNearOne = 0.08, kNearTwo = 0.3, kNearMany = 0.25,
+                   kNearBlocks = 1.5;
   if (!result || std::fabs(size) < kFair) return with_reserve(step);
   if (result->bound_abs == 0) return *result;
   // Differences are soon chosen anew.
@@ -442,6 +443,8 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   double near = kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
   if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;
+  // A single one is encoded again as a whole when it misses.
+  if (near == kNear && sizes_.size() == 1 && !plan_.parameters.thorough) near = kNearOne;
   if (++rehearsals_ < kMostRehearsals && std::fabs(size) > near) {
     result->rehearsal = true;
   }

@@ -180,11 +180,6 @@ Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double>
       rest /= shape.extents[k];
     }
   }
-  Region all;
-  all.shape = shape;
-  whole_ = Roughness(array, fill, {all});
-  sampled_ = Roughness(array, fill, regions);
-
   const std::size_t box_bytes = static_cast<std::size_t>(box.count()) * size_of(array.type);
   values_.resize(regions.size() * box_bytes);
   box_ = box;
@@ -205,6 +200,12 @@ Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double>
   };
   array.type == Type::f32 ? copy(static_cast<const float*>(array.data))
                           : copy(static_cast<const double*>(array.data));
+  // Their values have been read just now.
+  sampled_ = Roughness(array, fill, regions);
+  Region all;
+  all.shape = shape;
+  whole_ = Roughness(array, fill, {all});
+
   const std::uint64_t in_chunk = std::max<std::uint64_t>(1, chunk.count() / box.count());
   for (std::uint64_t first = 0; first < boxes; first += in_chunk) {
     Region region;
@@ -229,7 +230,9 @@ double Sample::bits(const plan::Plan& plan, pipelines::Workers& workers,
       const std::uint64_t boxes = extent / box_.extents[0];
       extent = box_.extents[0] * ((boxes + kChoiceShare - 1) / kChoiceShare);
     }
-    encoded_bytes(stacked_, quick, parts, workers, choices);
+    // All of them are encoded below.
+    const bool some = parts[0].shape.extents[0] < chunks_[0].shape.extents[0];
+    if (some) encoded_bytes(stacked_, quick, parts, workers, choices);
   }
   const auto bytes = static_cast<double>(encoded_bytes(stacked_, quick, chunks_, workers, choices));
   const double bits = 8 * bytes / static_cast<double>(stacked_.shape.count());
