@@ -70,6 +70,10 @@ std::uint64_t fold(std::span<const std::uint32_t> histogram, int range_log2, std
   return extra_bits;
 }
 
+// What having learnt from the very sample that it is judged by flatters a book by, for each symbol:
+// 1 / ln 2 bits, in 1/kCostPerBit.
+constexpr std::uint64_t kLearning = 2955;
+
 // Bits that symbols take with the ideal code for `book` counts, each of them taken for a little
 // more than it is so that all symbols have one. 1/kCostPerBit.
 std::uint64_t cross_entropy(std::span<const std::uint32_t> histogram, const std::uint32_t* book) {
@@ -195,8 +199,7 @@ class BookPlanner {
     const std::uint64_t offline =
         extra + encode::choose_offline_book(histogram, range_log2).bits * kCostPerBit;
 
-    // A new book: the sample's own entropy, what its symbols take to store, and about
-    // 1 / ln 2 bits a symbol for having learnt from the very sample that it is judged by.
+    // A new book: the sample's own entropy and what its symbols take to store.
     std::uint64_t present = 0, fresh = extra;
     for (const std::uint32_t count : histogram) {
       if (count == 0) continue;
@@ -204,16 +207,16 @@ class BookPlanner {
       fresh += std::uint64_t{count} * (encode::scaled_log2(static_cast<std::uint32_t>(total)) -
                                        encode::scaled_log2(count));
     }
-    fresh += present * 2955;
+    fresh += present * kLearning;
     const std::uint64_t table_bits = 8 * container::kBookOverhead + 16 + 4 * present;
     const std::uint64_t stored =
         fresh + table_bits * kCostPerBit * total / grid_.region(chunk).shape.count();
-
+    const Member member{chunk, total, std::min(stored, offline) - extra};
     if (range_ == range_log2) {
       const std::uint64_t previous = extra + cross_entropy(histogram, result_.gathered_.data());
-      if (previous <= stored && previous <= offline) return join(chunk, folded, total);
+      if (previous <= stored && previous <= offline) return join(member, folded);
     }
-    if (stored < offline) open_book(chunk, range_log2, folded, total);
+    if (stored < offline) open_book(member, range_log2, folded);
   }
 
   void decide_by_chi(std::uint64_t chunk, std::span<const std::uint32_t> sample,
@@ -228,28 +231,36 @@ class BookPlanner {
     } else if (change > kChiKeep) {
       const int range_log2 = range_for(sample, total);
       fold(sample, range_log2, folded);
-      open_book(chunk, range_log2, folded, total);
+      open_book({chunk, total}, range_log2, folded);
     } else if (range_ >= 0) {
       fold(sample, range_, folded);
-      join(chunk, folded, total);
+      join({chunk, total}, folded);
     }
   }
 
-  void open_book(std::uint64_t chunk, int range_log2, const std::uint32_t* folded,
-                 std::uint64_t total) {
+  // A chunk that takes the book being planned.
+  struct Member {
+    std::uint64_t chunk;
+    std::uint64_t symbols;    // in its sample
+    std::uint64_t alone = 0;  // what those take without the book, in 1/kCostPerBit
+  };
+
+  void open_book(const Member& first, int range_log2, const std::uint32_t* folded) {
     close_book();
-    result_.of_chunk_[chunk] = alone();
+    result_.of_chunk_[first.chunk] = alone();
     if (result_.ends_.size() == format::kMaxSharedBooks) return;
     range_ = range_log2;
     std::fill_n(result_.gathered_.data(), encode::alphabet_size(range_), 0u);
-    join(chunk, folded, total);
+    join(first, folded);
   }
 
-  void join(std::uint64_t chunk, const std::uint32_t* folded, std::uint64_t total) {
-    result_.members_.push_back(chunk);
-    result_.of_chunk_[chunk] = alone();
-    if (learnt_ + total > kEnoughSymbols) return;
-    learnt_ += total;
+  void join(const Member& member, const std::uint32_t* folded) {
+    result_.members_.push_back(member.chunk);
+    result_.of_chunk_[member.chunk] = alone();
+    if (learnt_ + member.symbols > kEnoughSymbols) return;
+    learnt_ += member.symbols;
+    alone_ += member.alone;
+    values_ += grid_.region(member.chunk).shape.count();
     for (std::size_t s = 0; s < encode::alphabet_size(range_); ++s) {
       result_.gathered_.data()[s] += folded[s];
     }
@@ -258,12 +269,24 @@ class BookPlanner {
   // What a chunk is told whose book nobody else takes.
   std::uint8_t alone() const { return plan_.parameters.books == BookPolicy::chi ? kStored : kOpen; }
 
-  // Writes the book that is being planned, if more than one chunk takes it.
+  // Whether chunks are better off with the book that is made of these counts, its bytes included.
+  bool is_worth(std::span<const std::uint32_t> counts, std::span<const std::uint8_t> lengths,
+                std::size_t bytes) const {
+    if (plan_.parameters.books == BookPolicy::chi) return true;
+    const auto present = counts.size() - std::count(counts.begin(), counts.end(), 0u);
+    const std::uint64_t cost =
+        encode::cost_in_bits(counts, lengths) * kCostPerBit + present * kLearning;
+    const std::uint64_t table = 8 * (bytes + container::kBookOverhead) * kCostPerBit;
+    return cost + table * learnt_ / values_ < alone_;
+  }
+
+  // Writes the book that is being planned, if that is worth it for more than one chunk.
   void close_book() {
     if (result_.members_.size() > 1) {
       const std::size_t alphabet = encode::alphabet_size(range_);
-      std::uint32_t* weights = result_.gathered_.data();
-      for (std::size_t s = 0; s < alphabet; ++s) weights[s] = 16 * weights[s] + 1;
+      const std::span<const std::uint32_t> counts(result_.gathered_.data(), alphabet);
+      std::uint32_t* weights = result_.weights_.reserve(alphabet);
+      for (std::size_t s = 0; s < alphabet; ++s) weights[s] = 16 * counts[s] + 1;
       std::uint8_t* lengths = result_.lengths_.reserve(alphabet);
       encode::build_code_lengths({weights, alphabet}, lengths, result_.build_);
       const std::size_t begin = result_.bytes_.size();
@@ -271,22 +294,26 @@ class BookPlanner {
       ByteWriter out(result_.bytes_.data() + begin);
       out.write<std::uint8_t>(static_cast<std::uint8_t>(range_));
       encode::write_code_lengths({lengths, alphabet}, out);
-      result_.bytes_.resize(begin + out.size());
-      for (const std::uint64_t member : result_.members_) {
-        result_.of_chunk_[member] = static_cast<std::uint8_t>(result_.ends_.size());
+      const bool worth = is_worth(counts, {lengths, alphabet}, out.size());
+      result_.bytes_.resize(begin + (worth ? out.size() : 0));
+      if (worth) {
+        for (const std::uint64_t member : result_.members_) {
+          result_.of_chunk_[member] = static_cast<std::uint8_t>(result_.ends_.size());
+        }
+        result_.ends_.push_back(result_.bytes_.size());
       }
-      result_.ends_.push_back(result_.bytes_.size());
     }
     result_.members_.clear();
     range_ = -1;
-    learnt_ = 0;
+    learnt_ = alone_ = values_ = 0;
   }
 
   const Plan& plan_;
   const Grid grid_;
   BookPlan& result_;
   int range_ = -1;  // of the book being planned; -1: none
-  std::uint64_t learnt_ = 0;
+  // Of its members: symbols in their samples, what those take without it, and values.
+  std::uint64_t learnt_ = 0, alone_ = 0, values_ = 0;
   double deviation_ = -1;  // of the chunk before
 };
 

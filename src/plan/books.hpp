@@ -38,7 +38,7 @@ class BookPlan {
   std::vector<std::size_t> ends_;       // where each ends
   std::vector<std::span<const std::uint8_t>> payloads_;
   std::vector<std::uint64_t> members_;  // chunks of the book being planned
-  ScratchArray<std::uint32_t> samples_, gathered_, folded_;
+  ScratchArray<std::uint32_t> samples_, gathered_, folded_, weights_;
   ScratchArray<std::uint64_t> build_;
   ScratchArray<std::uint8_t> lengths_;
   std::vector<std::size_t> sample_counts_;

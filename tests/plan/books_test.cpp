@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,29 @@ TEST(Books, AreSharedWhereThatIsCheapest) {
   EXPECT_LT(shared.size(), test::compressed(values, shape, options_for(BookPolicy::stored)).size());
   EXPECT_LT(shared.size(),
             test::compressed(values, shape, options_for(BookPolicy::offline)).size());
+}
+
+// Residuals around another place in each chunk: what one learns is of little use to the next.
+TEST(Books, AreNotSharedWhereThatIsDearer) {
+  for (const std::int64_t width : {4, 12, 40}) {
+    test::Random random(3);
+    std::vector<float> values;
+    std::int64_t sum = 0;
+    for (std::size_t chunk = 0; chunk < 24; ++chunk) {
+      const std::int64_t middle = random.around(300);
+      for (std::size_t i = 0; i < kChunk; ++i) {
+        sum += middle + random.around(width);
+        if (std::abs(sum) > 4'000'000) sum = 0;
+        values.push_back(static_cast<float>(sum));
+      }
+    }
+    const Shape shape{values.size()};
+    const auto size = [&](BookPolicy policy) {
+      return test::compressed(values, shape, options_for(policy)).size();
+    };
+    EXPECT_LE(size(BookPolicy::cost), size(BookPolicy::offline)) << width;
+    EXPECT_LE(size(BookPolicy::cost), size(BookPolicy::stored)) << width;
+  }
 }
 
 TEST(Books, HoldTheBoundUnderEveryPolicy) {
