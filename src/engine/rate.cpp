@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/elementary.hpp"
 #include "container/format.hpp"
@@ -318,27 +319,23 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
 }
 
 // Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
-// these meets it, or in their middle when that does not lead anywhere. Else where the slope leads
-// from the last one; steps that all fell short were too small.
+// these meets it. Else where the slope leads from the last one.
 std::optional<double> RateSearch::next_bound() {
-  constexpr std::size_t kPatience = 4;
   const Point last = points_.back();
   auto sorted = points_;
   std::sort(sorted.begin(), sorted.end(),
             [](const Point& a, const Point& b) { return a.bound < b.bound; });
   const double bits = bits_wanted();
-  const double short_steps = static_cast<double>(std::max<std::size_t>(points_.size(), 2) - 2);
   // What comes out too small is made larger with less loss than the other way round.
   const double aim = sizes_.size() == 1 ? 0 : -0.08 * std::fabs(last.size);
   const double rise = evenly(bits + aim) - evenly(bits + last.size);
-  double wanted = last.bound + rise / slope() * exp2_of(short_steps / 2);
+  double wanted = last.bound + rise / slope();
   bool between = false;
   for (std::size_t i = 1; i < sorted.size(); ++i) {
     const Point &below = sorted[i - 1], &above = sorted[i];
     if (below.size < 0 || above.size > 0) continue;
     const double high = evenly(bits + below.size), low = evenly(bits + above.size);
-    const double share =
-        points_.size() < kPatience ? (high - evenly(bits + aim)) / (high - low) : 0.5;
+    const double share = (high - evenly(bits + aim)) / (high - low);
     wanted = below.bound + share * (above.bound - below.bound);
     between = true;
     break;
@@ -362,9 +359,31 @@ void RateSearch::forget_if_far(double wanted, double here,
 
 std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& pass,
                                                 std::vector<pipelines::Choice>* choices) {
+  const auto result = after(attempt, pass, choices);
+  if (is_last_) return {};
+  return result || best_off_ < 2 ? result : last_resort(choices);
+}
+
+// What comes out too large, however coarse the bound, may do so in ways that were chosen elsewhere;
+// and near the last bits of values more than when nothing is lost.
+std::optional<RateSearch::Try> RateSearch::last_resort(std::vector<pipelines::Choice>* choices) {
+  if (!only_lossless_ && !std::exchange(fresh_at_highest_, true)) {
+    choices->clear();
+    sizes_.clear();
+    return with_reserve(highest_);
+  }
+  const double reached = options_.bound.value / (best_off_ - 1);
+  if (tried_lossless_ || reached > kMostLossless) return {};
+  is_last_ = true;
+  return Try{};
+}
+
+std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass& pass,
+                                                 std::vector<pipelines::Choice>* choices) {
   constexpr int kEnough = 3;
   const double got = pass.size();
   best_ = false;
+  tried_lossless_ = tried_lossless_ || attempt.bound_abs == 0;
   if (!pass.given_up()) {
     // Those within the limits come first, then those too small, then those too large.
     // When nothing is lost, it need not be larger.
@@ -391,12 +410,6 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
     while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
   }
   given_up_ += pass.given_up();
-  // Some chunks with a bound that is coarse enough, others with finer steps.
-  if (attempts_ == kEnough && best_off_ >= 2 && !pass.given_up() && small_enough_ &&
-      sizes_.size() > 1) {
-    given_up_ = kOften;
-    return with_reserve(*small_enough_);
-  }
   const auto result =
       better({pass.step(), log2_of(got), !pass.given_up()}, attempt, pass.sizes(), choices);
   if (result) return result;
@@ -426,7 +439,6 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   for (const ChunkSize& each : sizes) bytes += each.bytes;
   const double size = log2_of(bytes / bytes_for_chunks(other_bytes));
   const double step = attempt.step();
-  if (size < 0 && (!small_enough_ || step < *small_enough_)) small_enough_ = step;
   auto result = better({step, size, false, true}, attempt, std::move(sizes), choices);
   // Few chunks cannot be led far to the size, so that the bound is to be found first.
   constexpr std::size_t kFewChunks = 4;
@@ -437,9 +449,6 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
                    kNearBlocks = 1.5;
   if (!result || std::fabs(size) < kFair) return with_reserve(step);
   if (result->bound_abs == 0) return *result;
-  // Differences are soon chosen anew.
-  constexpr double kFar = 0.3;
-  if (!automatic_ && std::fabs(result->step() - step) > kFar) choices->clear();
   double near = kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
   if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;
@@ -475,18 +484,6 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
   points_.push_back(here);
   auto wanted = next_bound();
   if (!wanted) return {};
-  // Far from where the array is known, its sample tells the way.
-  constexpr double kFar = 0.5;
-  if (rehearses_ && !automatic_ && points_.size() == 1 && samples_.size() > 1 &&
-      std::fabs(*wanted - here.bound) > kFar) {
-    if (!sampled_near(*wanted, kSame)) take_sample(*wanted);
-    if (samples_.size() > 1) {
-      from_ = here.bound;
-      to_ = *wanted;
-    }
-    wanted = next_bound();
-    if (!wanted) return {};
-  }
   const Try result = with_reserve(*wanted);
   forget_if_far(*wanted, here.bound, choices);
   return result;

@@ -88,6 +88,9 @@ class RateSearch {
   // As its logarithm.
   std::optional<double> next_bound();
   std::optional<Try> coarser(const Try& last);
+  std::optional<Try> after(const Try& attempt, const Pass& pass,
+                           std::vector<pipelines::Choice>* choices);
+  std::optional<Try> last_resort(std::vector<pipelines::Choice>* choices);
   Try with_reserve(double wanted) const;
   // Sizes of chunks that were encoded in other ways tell nothing.
   void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
@@ -104,8 +107,10 @@ class RateSearch {
   bool fresh_at_highest_ = false;    // chunks have been encoded there in ways chosen there
   bool only_lossless_ = false;       // no bound is of use
   bool lossless_failed_ = false;     // to be small enough
-  bool automatic_ = false;           // the choice of pipelines
-  bool rehearses_ = false;           // before compressing
+  bool tried_lossless_ = false;
+  bool is_last_ = false;    // nothing is tried after this one
+  bool automatic_ = false;  // the choice of pipelines
+  bool rehearses_ = false;  // before compressing
 
   std::optional<Sample> sample_;
   std::vector<Point> samples_;                     // by bound
@@ -115,7 +120,6 @@ class RateSearch {
 
   std::vector<Point> points_;  // compressions, in order
   double chosen_at_ = 0;       // log2 of the bound at which their chunks' choices were made
-  std::optional<double> small_enough_;  // likewise, the finest that a rehearsal found to be so
   double best_off_ = 0;
   bool best_ = false;
   int attempts_ = 0, given_up_ = 0, rehearsals_ = 0, times_coarser_ = 0;

@@ -171,6 +171,26 @@ TEST(Estimate, WorksAtBothEndsOfTheNumbers) {
   }
 }
 
+// Near the last bits of values a bound may take more than none.
+TEST(Ratio, ThatIsOutOfReachIsNoWorseThanLossless) {
+  const Shape shape{20, 50, 60};
+  const auto values = make_field<float>(shape, Kind::noisy);
+  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::lossless();
+    const std::size_t lossless = test::compressed(values, shape, options).size();
+    options.bound = Bound::ratio(100);
+    for (const double most : {1e-9, 1e-8, 1e-7}) {
+      options.max_abs = most;
+      const auto stream = test::compressed(values, shape, options);
+      EXPECT_LE(stream.size(), lossless + 32) << name_of(preset) << ' ' << most;
+      EXPECT_LE(inspect(stream)->bound_abs, most);
+      expect_within(values, shape, stream);
+    }
+  }
+}
+
 TEST(Estimate, OfARatioStaysWithinItsLimits) {
   const Shape shape{40, 50, 60};
   const auto values = make_field<float>(shape, Kind::noisy);
