@@ -76,12 +76,12 @@ struct AppendCommand {
     std::memcpy(out.data() + kept.size(), ready.data(), ready.size());
     file.commit();
     const std::uint64_t added_bytes = added.view.shape.count() * firn::size_of(added.view.type);
-    tell_missed_ratio(options, added_bytes, ready.size());
-    fmt::print("{}: {} steps and {} more, {} and {} more, ratio {:.2f}\n", stream,
-               before.shape.extents[0], writer.steps(), format_bytes(kept.size()),
-               format_bytes(ready.size()),
-               static_cast<double>(added_bytes) /
-                   static_cast<double>(std::max<std::size_t>(ready.size(), 1)));
+    tell_missed_ratio(options, added.view.type, added_bytes, ready.size());
+    fmt::print(
+        "{}: {} steps and {} more, {} and {} more, ratio {:.2f} in all\n", stream,
+        before.shape.extents[0], writer.steps(), format_bytes(kept.size()),
+        format_bytes(ready.size()),
+        static_cast<double>(before.original_bytes + added_bytes) / static_cast<double>(out.size()));
   }
 };
 

@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "failure.hpp"
 #include "field_description.hpp"
+#include "forgotten_fill.hpp"
 #include "input_files.hpp"
 #include "interruption.hpp"
 #include "numbers.hpp"
@@ -108,7 +109,8 @@ struct CompressCommand {
     file.write(stream);
     file.commit();
 
-    tell_missed_ratio(options, info.original_bytes, info.compressed_bytes);
+    tell_missed_ratio(options, info.type, info.original_bytes, info.compressed_bytes);
+    tell_forgotten_fill(original.view, options, info.bound_abs);
     report(file, original.name, options, info, seconds);
   }
 
@@ -185,7 +187,7 @@ struct CompressCommand {
     passed.commit();
     const double seconds = stopwatch.seconds();
     const firn::Info& info = passed.info();
-    tell_missed_ratio(options, info.original_bytes, info.compressed_bytes);
+    tell_missed_ratio(options, info.type, info.original_bytes, info.compressed_bytes);
     report(file, pipe.name(), options, info, seconds);
     if (!cut.empty() || interrupted()) {
       fail(ExitCode::incomplete, "{} {}{}; the {} whole steps before are in {}", pipe.name(),

@@ -37,7 +37,16 @@ int report_misuse(const CLI::App& program, const CLI::ParseError& error) {
     command = command->get_subcommands().front();
     hint += " " + command->get_name();
   }
-  return report_failure(ExitCode::usage, fmt::format("{} (see '{}')", error.what(), hint));
+  std::string what = error.what();
+  // Of an option that it does not know, what stood before it is no mistake.
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    const auto rest = program.remaining(true);
+    const auto option = std::find_if(rest.begin(), rest.end(), [](const std::string& word) {
+      return word.size() > 1 && word.front() == '-';
+    });
+    if (option != rest.end()) what = fmt::format("there is no option {}", *option);
+  }
+  return report_failure(ExitCode::usage, fmt::format("{} (see '{}')", what, hint));
 }
 
 const CLI::App* find_command(const CLI::App& program, const std::string& name) {

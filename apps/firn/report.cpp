@@ -95,13 +95,16 @@ std::optional<std::string> ignored_simd_target() {
   return wanted;
 }
 
-void tell_missed_ratio(const firn::Options& options, std::uint64_t original_bytes,
+void tell_missed_ratio(const firn::Options& options, firn::Type type, std::uint64_t original_bytes,
                        std::uint64_t compressed_bytes) {
   if (options.bound.kind != firn::BoundKind::ratio || original_bytes == 0) return;
   const double ratio = static_cast<double>(original_bytes) / static_cast<double>(compressed_bytes);
   if (ratio >= 0.99 * options.bound.value) return;
-  fmt::print(stderr, "firn: the ratio {:g} was not met{}: it is {:.2f}\n", options.bound.value,
-             options.max_abs ? " within --max-abs" : "", ratio);
+  const double bits = 8 * static_cast<double>(firn::size_of(type));
+  fmt::print(stderr,
+             "firn: the ratio {:g} ({:.3g} bits a value) was not met{}: it is {:.2f} ({:.3g})\n",
+             options.bound.value, bits / options.bound.value,
+             options.max_abs ? " within --max-abs" : "", ratio, bits / ratio);
 }
 
 double megabytes_per_second(std::uint64_t bytes, double seconds) {

@@ -46,7 +46,7 @@ std::string describe_bound(const firn::Info& info);  // "1.253e-04 (rel 0.001)"
 std::optional<std::string> ignored_simd_target();
 
 // A ratio that cannot be met is not an error: the stream is sound, and says how exact it is.
-void tell_missed_ratio(const firn::Options& options, std::uint64_t original_bytes,
+void tell_missed_ratio(const firn::Options& options, firn::Type type, std::uint64_t original_bytes,
                        std::uint64_t compressed_bytes);
 
 double megabytes_per_second(std::uint64_t bytes, double seconds);

@@ -108,8 +108,8 @@ firn::Bound CompressionOptions::bound(std::optional<firn::Bound> fallback, firn:
     const double bits = parse_positive("--bits", bits_, "4");
     const double all = 8 * static_cast<double>(firn::size_of(type));
     if (bits >= all) {
-      fail(ExitCode::usage, "--bits {}: values of {} have {} bits, and fewer are asked for", bits_,
-           firn::name_of(type), all);
+      fail(ExitCode::usage, "--bits takes fewer than values have, 32 (f32) or 64 (f64), not '{}'",
+           bits_);
     }
     return firn::Bound::ratio(all / bits);
   }
@@ -133,7 +133,12 @@ firn::Options CompressionOptions::options(std::optional<firn::Bound> fallback,
   if (!pipeline_.empty()) {
     options.pipeline = value_or_fail(firn::parse_pipeline(pipeline_), "--pipeline");
   }
-  if (!books_.empty()) options.books = value_or_fail(firn::parse_book_policy(books_), "--books");
+  if (!books_.empty()) {
+    options.books = value_or_fail(firn::parse_book_policy(books_), "--books");
+    if (options.pipeline != firn::Pipeline::lorenzo) {
+      fail(ExitCode::usage, "--books goes with --pipeline lorenzo: the others have no books");
+    }
+  }
   if (!chunk_.empty()) options.chunk = parse_dims("--chunk", chunk_);
   if (!fill_.empty()) {
     options.fill = parse_number(fill_);

@@ -141,6 +141,18 @@ typedef struct firn_damage {
   int32_t status;                  /* firn_status: what is wrong with it */
 } firn_damage;
 
+/* One chunk of a stream or a series. */
+typedef struct firn_chunk {
+  uint64_t offset;        /* of its record */
+  uint64_t size;          /* of its record */
+  const char* pipeline;   /* its name, never freed */
+  double bound_abs;       /* of its part; 0 for FIRN_PWREL */
+  double max_abs_error;   /* achieved; 0 for FIRN_PWREL */
+  double max_pwrel_error; /* achieved; 0 unless FIRN_PWREL */
+  uint64_t origin[FIRN_MAX_RANK];
+  uint64_t extents[FIRN_MAX_RANK];
+} firn_chunk;
+
 FIRN_C_API void firn_array_init(firn_array* array);
 FIRN_C_API void firn_options_init(firn_options* options);
 FIRN_C_API void firn_info_init(firn_info* info);
@@ -175,6 +187,10 @@ FIRN_C_API firn_status firn_estimate(firn_context* context, const firn_array* ar
 
 FIRN_C_API firn_status firn_inspect(firn_context* context, const void* stream, size_t size,
                                     firn_info* info);
+/* *count becomes how many chunks there are, of which the first `room` are written to `chunks` (NULL
+ * with a room of 0). */
+FIRN_C_API firn_status firn_inspect_chunks(firn_context* context, const void* stream, size_t size,
+                                           firn_chunk* chunks, size_t room, size_t* count);
 
 /* `array` describes the output (its data is written to) and has the stream's type and shape. */
 FIRN_C_API firn_status firn_decompress(firn_context* context, const void* stream, size_t size,
@@ -228,6 +244,8 @@ FIRN_C_API firn_status firn_writer_finish(firn_context* context, firn_writer* wr
 /* Bytes that are ready, valid until the writer's next call; *size may become 0. */
 FIRN_C_API const void* firn_writer_ready(firn_writer* writer, size_t* size);
 FIRN_C_API void firn_writer_take(firn_writer* writer, size_t bytes);
+/* After so many steps a part is made without being asked for. */
+FIRN_C_API uint64_t firn_writer_steps_per_part(const firn_writer* writer);
 
 FIRN_C_API firn_reader* firn_reader_new(void); /* NULL when memory is short */
 FIRN_C_API void firn_reader_free(firn_reader* reader);
@@ -235,6 +253,8 @@ FIRN_C_API firn_status firn_reader_feed(firn_context* context, firn_reader* read
                                         const void* bytes, size_t size);
 /* 1 once type and step are known, which it then writes to *step. */
 FIRN_C_API int32_t firn_reader_step(firn_reader* reader, firn_array* step);
+/* Of the part that comes next; 0 while its header has not arrived. */
+FIRN_C_API uint64_t firn_reader_next_steps(const firn_reader* reader);
 /* Decodes the next steps into `out`, whose shape is {steps, step...}; *steps becomes how many
  * there were, 0 when more bytes are needed. */
 FIRN_C_API firn_status firn_reader_read(firn_context* context, firn_reader* reader,

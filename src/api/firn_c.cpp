@@ -317,6 +317,31 @@ firn_status firn_decompress_region(firn_context* context, const void* stream, si
   return decompress_box(context, stream, size, origin, array);
 }
 
+firn_status firn_inspect_chunks(firn_context* context, const void* stream, size_t size,
+                                firn_chunk* chunks, size_t room, size_t* count) {
+  return guarded(context, [&] {
+    if (count == nullptr) return bad_argument(context, "count is NULL");
+    if (chunks == nullptr && room != 0) return bad_argument(context, "chunks is NULL");
+    const auto found = firn::inspect_chunks(bytes_of(stream, size));
+    if (!found) return fail(context, found.error());
+    *count = found->size();
+    for (size_t i = 0; i < std::min(room, found->size()); ++i) {
+      const firn::ChunkInfo& from = (*found)[i];
+      firn_chunk& chunk = chunks[i];
+      chunk = {};
+      chunk.offset = from.offset;
+      chunk.size = from.size_bytes;
+      chunk.pipeline = firn::name_of(from.pipeline);
+      chunk.bound_abs = from.bound_abs;
+      chunk.max_abs_error = from.max_abs_error;
+      chunk.max_pwrel_error = from.max_pwrel_error;
+      std::copy(from.origin.begin(), from.origin.end(), chunk.origin);
+      std::copy(from.shape.extents.begin(), from.shape.extents.end(), chunk.extents);
+    }
+    return FIRN_OK;
+  });
+}
+
 firn_status firn_salvage(firn_context* context, const void* stream, size_t size,
                          const firn_array* array, firn_damage* damages, size_t room,
                          size_t* count) {
@@ -451,6 +476,10 @@ void firn_writer_take(firn_writer* writer, size_t bytes) {
   if (writer != nullptr) writer->writer.take(bytes);
 }
 
+uint64_t firn_writer_steps_per_part(const firn_writer* writer) {
+  return writer == nullptr ? 0 : writer->writer.steps_per_part();
+}
+
 firn_reader* firn_reader_new(void) {
   try {
     return new firn_reader;
@@ -499,6 +528,10 @@ firn_status firn_reader_read(firn_context* context, firn_reader* reader, const f
     *steps = *read;
     return FIRN_OK;
   });
+}
+
+uint64_t firn_reader_next_steps(const firn_reader* reader) {
+  return reader == nullptr ? 0 : reader->reader.next_steps();
 }
 
 int32_t firn_reader_at_boundary(firn_reader* reader) {

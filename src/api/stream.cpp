@@ -358,7 +358,7 @@ struct StreamReader::State {
   std::size_t done = 0;
   std::optional<container::Header> first;
   std::optional<container::RecordWalk> walk;  // of the part that is arriving
-  std::uint64_t parts = 0;                    // that have been decoded
+  std::uint64_t parts = 0, before = 0;        // that have been decoded, and their steps
   std::unique_ptr<pipelines::Workers> workers;
   Buffer values;  // of the part that is being read, if not all of it had room
   std::uint64_t steps = 0, steps_read = 0;
@@ -416,9 +416,15 @@ struct StreamReader::State {
       const MutableArrayView place{direct ? out : values.data(), stream.header.type, shape, {}};
       const Status status = engine::decompress(stream, all, place, execution,
                                                workers_for(workers, execution.threads), nullptr);
-      if (!status) return status.error();
+      if (!status) {
+        const Error& error = status.error();
+        if (parts == 0 || error.code == ErrorCode::cancelled) return error;
+        return Error{error.code,
+                     "in the part from " + std::to_string(before) + " on: " + error.message};
+      }
       walk.reset();
       ++parts;
+      before += shape.extents[0];
       done += static_cast<std::size_t>(*end);
       if (shape.extents[0] == 0) continue;
       steps = direct ? 0 : shape.extents[0];

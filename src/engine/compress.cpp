@@ -34,9 +34,9 @@ std::uint64_t worst_case_size(const plan::Plan& plan) {
 namespace {
 
 Error too_small(const Output& output) {
-  return {ErrorCode::buffer_too_small,
-          "the output buffer is full after " + std::to_string(output.size()) +
-              " bytes; worst_case_size() tells how much always suffices"};
+  return {ErrorCode::buffer_too_small, "the output buffer is full after " +
+                                           std::to_string(output.size()) +
+                                           " bytes; the worst-case size always suffices"};
 }
 
 template <class T>

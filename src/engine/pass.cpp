@@ -343,16 +343,6 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
   const auto change_of = [&](std::size_t chunk, unsigned finer) {
     return bytes_of(expected_[chunk], finer) - bytes_of(expected_[chunk], finer_of(chunk));
   };
-  // If one is enough, the smallest.
-  std::size_t smallest = chunks.size();
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const double half = change_of(chunks[i], limit) / 2;
-    if ((more ? half > gap : half < gap) &&
-        (smallest == chunks.size() || now_[chunks[i]].bytes < now_[chunks[smallest]].bytes)) {
-      smallest = i;
-    }
-  }
-  if (smallest != chunks.size()) chunks = {chunks[smallest]};
   double reach = 0, again = mended_;
   std::size_t count = 0;
   while (count < chunks.size() && std::fabs(reach) < std::fabs(gap)) {

@@ -98,7 +98,7 @@ TEST_F(CApi, MakesTheStreamsOfTheCppInterface) {
   EXPECT_EQ(out, expected);
   EXPECT_EQ(firn_compress_into(context_, &array_, &options_, out.data(), size - 1, &size),
             FIRN_BUFFER_TOO_SMALL);
-  expect_message("worst_case_size");
+  expect_message("worst-case size");
 }
 
 TEST_F(CApi, ChoosesBooks) {

@@ -63,7 +63,7 @@ TEST(Sizes, ABufferThatFitsExactlySufficesAndOneByteLessDoesNot) {
                                                          test::threads(thread_count));
             ASSERT_FALSE(failed.ok());
             EXPECT_EQ(failed.error().code, ErrorCode::buffer_too_small);
-            EXPECT_NE(failed.error().message.find("worst_case_size"), std::string::npos);
+            EXPECT_NE(failed.error().message.find("worst-case size"), std::string::npos);
             for (std::size_t i = room; i < small.size(); ++i) ASSERT_EQ(small[i], 0xCD);
           }
         }

@@ -553,14 +553,43 @@ TEST(StreamC, WritesAndReadsTheSameSeries) {
   const auto* ready = static_cast<const std::uint8_t*>(firn_writer_ready(writer, &size));
   bytes.insert(bytes.end(), ready, ready + size);
   EXPECT_NE(firn_writer_push(context, writer, &step), FIRN_OK);
+  EXPECT_EQ(firn_writer_steps_per_part(writer),
+            StreamWriter::create(Type::f32, {8, 9}, abs_options())->steps_per_part());
+  EXPECT_EQ(firn_writer_steps_per_part(nullptr), 0u);
   firn_writer_free(writer);
   EXPECT_EQ(bytes, write_series(values, shape, abs_options(), 1, 2));
 
+  std::size_t count = 0;
+  firn_chunk chunks[2];
+  ASSERT_EQ(firn_inspect_chunks(context, bytes.data(), bytes.size(), chunks, 2, &count), FIRN_OK);
+  const auto infos = inspect_chunks(bytes);
+  ASSERT_EQ(count, infos->size());
+  EXPECT_EQ(count, 3u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(chunks[i].offset, (*infos)[i].offset);
+    EXPECT_EQ(chunks[i].size, (*infos)[i].size_bytes);
+    EXPECT_STREQ(chunks[i].pipeline, name_of((*infos)[i].pipeline));
+    EXPECT_EQ(chunks[i].bound_abs, (*infos)[i].bound_abs);
+    EXPECT_EQ(chunks[i].max_abs_error, (*infos)[i].max_abs_error);
+    EXPECT_EQ(chunks[i].max_pwrel_error, 0);
+    EXPECT_EQ(chunks[i].origin[0], 2 * i);
+    EXPECT_EQ(chunks[i].extents[0], 2u);
+    EXPECT_EQ(chunks[i].extents[2], 9u);
+  }
+  EXPECT_EQ(firn_inspect_chunks(context, bytes.data(), bytes.size(), nullptr, 0, &count), FIRN_OK);
+  EXPECT_EQ(firn_inspect_chunks(context, bytes.data(), bytes.size(), nullptr, 1, &count),
+            FIRN_INVALID_ARGUMENT);
+  EXPECT_EQ(firn_inspect_chunks(context, bytes.data(), bytes.size(), chunks, 2, nullptr),
+            FIRN_INVALID_ARGUMENT);
+  EXPECT_EQ(firn_inspect_chunks(context, bytes.data(), 3, chunks, 2, &count), FIRN_TRUNCATED);
+
   firn_reader* reader = firn_reader_new();
   ASSERT_EQ(firn_reader_step(reader, &step), 0);
+  EXPECT_EQ(firn_reader_next_steps(reader), 0u);
   ASSERT_EQ(firn_reader_feed(context, reader, bytes.data(), bytes.size()), FIRN_OK);
   ASSERT_EQ(firn_reader_step(reader, &step), 1);
   EXPECT_EQ(step.extents[1], 9u);
+  EXPECT_EQ(firn_reader_next_steps(reader), 2u);
   std::vector<float> decoded(shape.count());
   firn_array out;
   firn_array_init(&out);

@@ -101,6 +101,22 @@ class CompressAndDecompress(CliTest):
         self.assert_within(back[300:], values[300:], 1e-2 * span)
         self.succeeds("verify", "t_20x30.f32", "t.firn")
 
+    def test_a_fill_value_that_was_not_named_is_pointed_out(self):
+        values = smooth_field((20, 30))
+        self.write("u_20x30.f32", values.tobytes())
+        for index in range(0, 300, 2):
+            values[index] = -9999
+        self.write("t_20x30.f32", values.tobytes())
+        for options in ("--rel", "1e-3"), ("--ratio", "10"), ("--psnr", "60"):
+            with self.subTest(options=options):
+                said = self.firn("compress", "--force", *options, "t_20x30.f32", "t.firn").stderr
+                self.assertIn("150 values are -9999", said)
+                self.assertIn("say --fill -9999;", said)
+                self.succeeds("compress", "--force", *options, "--fill", "-9999", "t_20x30.f32",
+                              "t.firn")
+                self.succeeds("compress", "--force", *options, "u_20x30.f32", "t.firn")
+        self.succeeds("compress", "--force", "--abs", "1e-3", "t_20x30.f32", "t.firn")
+
     def test_negative_fill_values_are_taken_as_numbers(self):
         name, _ = self.write_field()
         self.succeeds("compress", "--abs", "1e-3", "--fill", "-999", name, "u.firn")
@@ -427,17 +443,17 @@ class RatesAndSeries(CliTest):
         name, _ = self.write_field((64, 70, 80))
         run = self.firn("compress", "--ratio", "1000", "--max-abs", "1e-6", name, "u.firn")
         self.assertEqual(run.code, 0)
-        self.assertIn("was not met within --max-abs", run.stderr)
+        self.assertIn("the ratio 1000 (0.032 bits a value) was not met within --max-abs", run.stderr)
         self.assertLessEqual(self.succeeds("info", "--json", "u.firn").json["bound_abs"], 1e-6)
         self.fails(runner.USAGE, "compress", "--abs", "1", "--max-abs", "1", name, "v.firn",
                    says="--ratio or --bits")
-        self.fails(runner.USAGE, "compress", "--bits", "33", name, "v.firn", says="32 bits")
+        self.fails(runner.USAGE, "compress", "--bits", "33", name, "v.firn", says="32 (f32)")
 
     def test_bits_are_of_the_values_type(self):
         name, _ = self.write_field((64, 70, 80), code="d")
         report = self.succeeds("compress", "--bits", "40", "--json", name, "u.firn").json
         self.assertGreaterEqual(report["ratio"], 1.58)
-        self.fails(runner.USAGE, "compress", "--bits", "64", name, "v.firn", says="64 bits")
+        self.fails(runner.USAGE, "compress", "--bits", "64", name, "v.firn", says="64 (f64)")
         report = self.succeeds("bench", "--bits", "4", "--repeat", "1", "--json", name).json
         self.assertAlmostEqual(report["ratio"] / 16, 1, delta=0.011)
         self.assertEqual(report["bound"], {"kind": "ratio", "value": 16})
