@@ -319,7 +319,8 @@ FIRN_API Result<std::uint64_t> worst_case_size(Type type, const Shape& shape,
                                                const Options& options);
 
 // A reusable compressor: keeps its working memory between calls, so that compress_into with one
-// thread allocates nothing from the second call on, unless the bound is searched for (ratio, psnr).
+// thread allocates nothing from the second call on, unless the bound is searched for (ratio, psnr)
+// or an array needs more memory than those before it.
 // Not for concurrent use.
 class FIRN_API Compressor {
  public:

@@ -319,8 +319,10 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
 }
 
 // Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
-// these meets it. Else where the slope leads from the last one.
+// these meets it, or in their middle when that does not lead anywhere. Else where the slope leads
+// from the last one.
 std::optional<double> RateSearch::next_bound() {
+  constexpr std::size_t kPatience = 4;
   const Point last = points_.back();
   auto sorted = points_;
   std::sort(sorted.begin(), sorted.end(),
@@ -335,7 +337,8 @@ std::optional<double> RateSearch::next_bound() {
     const Point &below = sorted[i - 1], &above = sorted[i];
     if (below.size < 0 || above.size > 0) continue;
     const double high = evenly(bits + below.size), low = evenly(bits + above.size);
-    const double share = (high - evenly(bits + aim)) / (high - low);
+    const double share =
+        points_.size() < kPatience ? (high - evenly(bits + aim)) / (high - low) : 0.5;
     wanted = below.bound + share * (above.bound - below.bound);
     between = true;
     break;
@@ -449,11 +452,14 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
                    kNearBlocks = 1.5;
   if (!result || std::fabs(size) < kFair) return with_reserve(step);
   if (result->bound_abs == 0) return *result;
+  // Differences are soon chosen anew.
+  constexpr double kFar = 0.3;
+  if (!automatic_ && std::fabs(result->step() - step) > kFar) choices->clear();
   double near = kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
   if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;
   // A single one is encoded again as a whole when it misses.
-  if (near == kNear && sizes_.size() == 1 && !plan_.parameters.thorough) near = kNearOne;
+  if (near == kNear && sizes_.size() == 1) near = kNearOne;
   if (++rehearsals_ < kMostRehearsals && std::fabs(size) > near) {
     result->rehearsal = true;
   }

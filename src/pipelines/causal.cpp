@@ -447,7 +447,7 @@ Model train_model(const T* values, std::size_t count, int fast, const Wavefront&
                   const quantize::Scale<T>& scale, T fill, Workspace& workspace) {
   Model model;
   model.fast = fast;
-  const std::size_t wanted = std::clamp<std::size_t>(count / 64, 1024, 3072);
+  const std::size_t wanted = std::clamp<std::size_t>(count / 64, 1024, 2048);
   Trainer<T> trainer(values, wavefront, scale, fill, workspace);
   const auto& extents = wavefront.extents();
   double bits = 0;
@@ -474,7 +474,7 @@ Model train_model(const T* values, std::size_t count, int fast, const Wavefront&
                                            : std::array<std::uint8_t, 5>{18, 16, 5, 0, 0};
   model.spread = 4;
   model.floor = 8;
-  trainer.train_contexts(main_kind, 384, &model);
+  trainer.train_contexts(main_kind, 256, &model);
   return model;
 }
 

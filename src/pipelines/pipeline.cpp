@@ -500,8 +500,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     list = close;
   }
   // Repetitions that zstd finds behind Huffman's codes in a part need not be there in the whole.
-  const bool doubtful =
-      list[0].pipeline == Pipeline::lorenzo || !far_behind(list[1], weak ? 0.04 : 0.02);
+  // A rehearsal is one of several, so it is in doubt less often.
+  const double close = options.rehearsal ? 0.01 : 0.02;
+  const double lead = list[0].pipeline == Pipeline::lorenzo ? 0.25 : weak ? 0.04 : close;
+  const bool doubtful = !far_behind(list[1], lead);
   const bool again = parameters.thorough && doubtful;
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
