@@ -447,7 +447,9 @@ Model train_model(const T* values, std::size_t count, int fast, const Wavefront&
                   const quantize::Scale<T>& scale, T fill, Workspace& workspace) {
   Model model;
   model.fast = fast;
-  const std::size_t wanted = std::clamp<std::size_t>(count / 64, 1024, 2048);
+  // A mask takes many of them.
+  const std::size_t most = std::isnan(fill) ? 2048 : 3072;
+  const std::size_t wanted = std::clamp<std::size_t>(count / 64, 1024, most);
   Trainer<T> trainer(values, wavefront, scale, fill, workspace);
   const auto& extents = wavefront.extents();
   double bits = 0;

@@ -431,10 +431,11 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
       if (fineness != plain.fineness) list[count++] = {Pipeline::interp, 0, fineness};
     }
   }
-  // Trials are on a sixteenth of the chunk, or more of a small one.
-  constexpr int kHalvings = 4;
+  // Trials are on a sixteenth of the chunk, or more of a small one, or of one with a mask, whose
+  // coasts are not everywhere.
+  const int usual = parameters.fill ? 2 : 4;
   const std::size_t enough = parameters.thorough || table ? 16384 : 3072;
-  int halvings = kHalvings;
+  int halvings = usual;
   while (halvings > 0 && chunk.count() >> halvings < enough) --halvings;
   const Box<const T> part = part_of(chunk, Place::middle, halvings, 0);
   // Axes that are not smooth (members, components) are better left out; a thorough search asks of
@@ -461,7 +462,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   // A trial of few bytes is not trusted much, unless it is of a large share: those that are not far
   // behind are ranked again by a larger part.
   const std::size_t few = (parameters.thorough ? 4 : 1) * kWeakTrialBytes;
-  const bool weak = part.count() < chunk.count() && trial <= few >> (kHalvings - halvings);
+  const bool weak = part.count() < chunk.count() && trial <= few >> (usual - halvings);
   if (may_train && !weak) {
     trial =
         try_trained(std::span(list.data(), count), trial, part, for_trial, judge, workspace, out);
@@ -507,7 +508,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   const bool again = parameters.thorough && doubtful;
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
-  if (done && (weak || halvings < kHalvings) && list[0].finer != 0) {
+  if (done && (weak || halvings < usual) && list[0].finer != 0) {
     const auto encode_again = [&](const Candidate& candidate) {
       list[0] = candidate;
       done = encode_with(candidate, chunk, parameters, workspace, out, encoded);
