@@ -81,7 +81,8 @@ void tell_forgotten_fill(const firn::ArrayView& field, const firn::Options& opti
   const bool follows_range = kind == firn::BoundKind::rel || kind == firn::BoundKind::psnr ||
                              kind == firn::BoundKind::ratio;
   const std::uint64_t count = field.shape.count();
-  if (options.fill || !follows_range || count == 0) return;
+  constexpr std::uint64_t kFew = 64;  // of so few values any may be far from the others
+  if (options.fill || !follows_range || count < kFew) return;
   if (field.type == firn::Type::f32) {
     look(static_cast<const float*>(field.data), count, bound_abs);
   } else {
