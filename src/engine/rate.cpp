@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <utility>
 
 #include "base/elementary.hpp"
 #include "container/format.hpp"
@@ -370,15 +369,18 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
 // What comes out too large, however coarse the bound, may do so in ways that were chosen elsewhere;
 // and near the last bits of values more than when nothing is lost.
 std::optional<RateSearch::Try> RateSearch::last_resort(std::vector<pipelines::Choice>* choices) {
-  if (!only_lossless_ && !std::exchange(fresh_at_highest_, true)) {
-    choices->clear();
-    sizes_.clear();
-    return with_reserve(highest_);
-  }
+  if (!only_lossless_ && !fresh_at_highest_) return afresh_at_highest(choices);
   const double reached = options_.bound.value / (best_off_ - 1);
-  if (tried_lossless_ || reached > kMostLossless) return {};
+  if (lossless_failed_ || reached > kMostLossless) return {};
   is_last_ = true;
   return Try{};
+}
+
+RateSearch::Try RateSearch::afresh_at_highest(std::vector<pipelines::Choice>* choices) {
+  fresh_at_highest_ = true;
+  choices->clear();
+  sizes_.clear();
+  return with_reserve(highest_);
 }
 
 std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass& pass,
@@ -386,7 +388,6 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
   constexpr int kEnough = 3;
   const double got = pass.size();
   best_ = false;
-  tried_lossless_ = tried_lossless_ || attempt.bound_abs == 0;
   if (!pass.given_up()) {
     // Those within the limits come first, then those too small, then those too large.
     // When nothing is lost, it need not be larger.
@@ -397,11 +398,11 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
     best_ = attempts_ == 0 || off < best_off_;
     if (best_) best_off_ = off;
     ++attempts_;
-    if (lossless && !small_enough && !only_lossless_ && samples_.empty()) return lossy();
     if (lossless && !small_enough) {
-      // Then with the least loss.
       lossless_failed_ = true;
-      return only_lossless_ ? std::nullopt : std::optional(with_reserve(lowest_));
+      if (only_lossless_) return {};
+      // By the samples, or, where these led here, with the least loss.
+      return samples_.empty() ? lossy() : with_reserve(lowest_);
     }
     if (lossless || pass.met()) return {};
     // Where sizes leap, one that is a little too small must do, after a while less little.
@@ -456,10 +457,14 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   constexpr double kFar = 0.3;
   if (!automatic_ && std::fabs(result->step() - step) > kFar) choices->clear();
   double near = kNearBlocks;
-  if (automatic_ && sizes_.size() >= kFewChunks) near = kNearMany;
-  if (automatic_ && sizes_.size() < kFewChunks) near = rehearsals_ == 0 ? kNear : kNearTwo;
-  // A single one is encoded again as a whole when it misses.
-  if (near == kNear && sizes_.size() == 1) near = kNearOne;
+  if (automatic_ && sizes_.size() >= kFewChunks) {
+    near = kNearMany;
+  } else if (automatic_ && rehearsals_ > 0) {
+    near = kNearTwo;
+  } else if (automatic_) {
+    // A single one is encoded again as a whole when it misses.
+    near = sizes_.size() == 1 ? kNearOne : kNear;
+  }
   if (++rehearsals_ < kMostRehearsals && std::fabs(size) > near) {
     result->rehearsal = true;
   }
@@ -480,10 +485,7 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
   if (attempt.step() >= highest_ - kRounding && here.size > 0) {
     // The ways that were good elsewhere may not be the best here.
     if (sizes_.empty() || fresh_at_highest_) return {};
-    fresh_at_highest_ = true;
-    choices->clear();
-    sizes_.clear();
-    return with_reserve(highest_);
+    return afresh_at_highest(choices);
   }
   if (sizes_.empty()) chosen_at_ = here.bound;
   sizes_ = std::move(sizes);

@@ -91,6 +91,7 @@ class RateSearch {
   std::optional<Try> after(const Try& attempt, const Pass& pass,
                            std::vector<pipelines::Choice>* choices);
   std::optional<Try> last_resort(std::vector<pipelines::Choice>* choices);
+  Try afresh_at_highest(std::vector<pipelines::Choice>* choices);
   Try with_reserve(double wanted) const;
   // Sizes of chunks that were encoded in other ways tell nothing.
   void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
@@ -107,10 +108,9 @@ class RateSearch {
   bool fresh_at_highest_ = false;    // chunks have been encoded there in ways chosen there
   bool only_lossless_ = false;       // no bound is of use
   bool lossless_failed_ = false;     // to be small enough
-  bool tried_lossless_ = false;
-  bool is_last_ = false;    // nothing is tried after this one
-  bool automatic_ = false;  // the choice of pipelines
-  bool rehearses_ = false;  // before compressing
+  bool is_last_ = false;             // nothing is tried after this one
+  bool automatic_ = false;           // the choice of pipelines
+  bool rehearses_ = false;           // before compressing
 
   std::optional<Sample> sample_;
   std::vector<Point> samples_;                     // by bound
