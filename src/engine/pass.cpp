@@ -280,9 +280,10 @@ void Pass::take_best() {
 // from the others', else with any.
 Pass::Wave Pass::mend() {
   constexpr int kTimes = 4;
+  constexpr double kMost = 0.2;
   const double got = seen_ / goal_.bytes;
   if (within(got)) return even_out();
-  if (std::fabs(got - 1) > goal_.most_mended || times_mended_ == kTimes) return {};
+  if (std::fabs(got - 1) > kMost || times_mended_ == kTimes) return {};
   const bool usual = got > 1 && times_mended_ == 0;
   Wave result;
   if (usual) result = mend_up_to(usual_coarsest());

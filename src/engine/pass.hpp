@@ -35,9 +35,8 @@ class Pass {
     double step;     // of the bound, log2
     unsigned finer;  // what is expected to meet the size
     unsigned coarsest, finest;
-    double most_mended;  // by how much the size may be off for single chunks to make up for it
-    double bytes;        // that all chunks are to take
-    double slope;        // of evenly(), as it is expected to be
+    double bytes;  // that all chunks are to take
+    double slope;  // of evenly(), as it is expected to be
     // Whether to give up when only such a bound can meet the size.
     bool try_coarser, try_finer;
   };

@@ -83,7 +83,6 @@ Pass::Goal goal_for(double step, double bytes) {
   Pass::Goal goal{};
   goal.step = step;
   goal.finest = 40;
-  goal.most_mended = 0.04;
   goal.bytes = bytes;
   goal.slope = -1.3;
   goal.try_coarser = goal.try_finer = true;
@@ -146,7 +145,6 @@ TEST(Pass, ChunksOnBothSidesOfALeapMeetWhatNoneWouldAlone) {
     for (double share = 0.91; share < 1; share += 0.01) {
       auto goal = goal_for(1.0, bytes_at(count, leaping, 1.0) / share);
       goal.finest = 64;
-      goal.most_mended = 0.15;
       goal.try_finer = false;
       const Outcome outcome = run(count, leaping, 1.0, goal);
       EXPECT_GT(outcome.size, 0.9);
@@ -387,7 +385,7 @@ TEST(Ratio, OneCompressionAlwaysComesToItsEnd) {
   constexpr std::size_t kChunks = 32;
   constexpr double kBytes = 8192 * 4 / 10.0 / kChunks;  // of each, to meet the ratio
   pipelines::Workers workers(1);
-  RateSearch search(array, options, workers);
+  RateSearch search(array, options, false, workers);
   ASSERT_TRUE(search.first().ok());
   RateSearch::Try attempt{0.5 * (1 - 1e-5), 0, true};
   std::vector<pipelines::Choice> choices(kChunks);
