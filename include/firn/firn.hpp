@@ -3,9 +3,11 @@
 //
 // Five concepts: an ArrayView says what to compress, a Bound how exact it must stay, Options what
 // the bytes will be, Execution how fast they are made, and a Result holds a value or an Error.
-// No function here prints, exits, throws, or keeps state between calls.
+// No function here prints, exits, or keeps state between calls, none that returns a Result or a
+// Status throws, and all but the members of one object may be called by several threads at once.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +51,7 @@ struct Error {
   std::string message;  // names the offending thing and what would be right
 };
 
-// A value or an error. value() on an error aborts: test first.
+// A value or an error. value() on an error aborts, and so does error() on a value: test first.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -68,7 +70,9 @@ class [[nodiscard]] Result {
   T&& operator*() && { return std::move(value()); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  const Error& error() const { return *std::get_if<1>(&state_); }
+  const Error& error() const {
+    return ok() ? (std::abort(), *std::get_if<1>(&state_)) : *std::get_if<1>(&state_);
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -91,7 +95,12 @@ struct Shape {
   Shape() = default;
   Shape(std::initializer_list<std::uint64_t> list);
   std::uint64_t count() const;  // number of values; 0 for rank 0
-  bool operator==(const Shape&) const = default;
+  // What lies beyond the rank does not matter.
+  bool operator==(const Shape& other) const {
+    return rank == other.rank &&
+           std::equal(extents.begin(), extents.begin() + std::clamp(rank, 0, kMaxRank),
+                      other.extents.begin());
+  }
 };
 
 // Memory that the caller owns. Strides are in values, not bytes, and may be negative or zero;

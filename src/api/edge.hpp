@@ -22,6 +22,8 @@ auto guarded(Body body) -> decltype(body()) {
     return Error{ErrorCode::out_of_memory, "not enough memory"};
   } catch (const std::exception& exception) {
     return Error{ErrorCode::unsupported, exception.what()};
+  } catch (...) {
+    return Error{ErrorCode::unsupported, "the progress callback threw something"};
   }
 }
 

@@ -313,7 +313,9 @@ firn_status firn_decompress(firn_context* context, const void* stream, size_t si
 
 firn_status firn_decompress_region(firn_context* context, const void* stream, size_t size,
                                    const uint64_t* origin, const firn_array* array) {
-  if (context != nullptr && origin == nullptr) return bad_argument(context, "origin is NULL");
+  if (origin == nullptr) {
+    return guarded(context, [&] { return bad_argument(context, "origin is NULL"); });
+  }
   return decompress_box(context, stream, size, origin, array);
 }
 

@@ -468,9 +468,12 @@ bool StreamReader::started() const { return state_->first.has_value(); }
 Type StreamReader::type() const { return state_->first ? state_->first->type : Type::f32; }
 Shape StreamReader::step() const { return state_->first ? step_of(state_->first->shape) : Shape(); }
 std::uint64_t StreamReader::next_steps() const {
-  ByteReader in(state_->rest());
-  const auto header = container::read_header(in, state_->rest());
-  return header ? header->shape.extents[0] : 0;
+  const auto steps = guarded([&]() -> Result<std::uint64_t> {
+    ByteReader in(state_->rest());
+    const auto header = container::read_header(in, state_->rest());
+    return header ? header->shape.extents[0] : 0;
+  });
+  return steps ? *steps : 0;
 }
 bool StreamReader::at_boundary() const { return state_->rest().empty(); }
 

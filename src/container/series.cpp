@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kDirectoryHead = 8;     // magic, bytes
 constexpr std::size_t kDirectoryFooter = 12;  // checksum, bytes, magic
+// Of all parts together, so that their sum is what it says.
+constexpr std::uint64_t kMaxSteps = ~std::uint64_t{0} / 2;
 
 // The whole size of the directory that begins or ends `bytes`, from its two words there.
 std::uint64_t directory_size(std::uint32_t size, std::uint32_t magic, std::uint64_t room) {
@@ -36,13 +38,14 @@ bool read_directory(std::span<const std::uint8_t> bytes, Series* series) {
   }
   const std::uint64_t count = in.read_varint();
   if (count > in.remaining() / 2) return false;
-  std::uint64_t offset = 0;
+  std::uint64_t offset = 0, steps = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t part_size = in.read_varint();
     const std::uint64_t extent = in.read_varint();
-    if (!in.ok() || part_size > begin - offset) return false;
+    if (!in.ok() || part_size > begin - offset || extent > kMaxSteps - steps) return false;
     series->parts.push_back({offset, part_size, extent});
     offset += part_size;
+    steps += extent;
   }
   series->end = begin;
   // One that was written for other bytes (a file that was appended to another) lies elsewhere.
@@ -84,7 +87,7 @@ Series find_parts(std::span<const std::uint8_t> bytes) {
     ByteReader in(rest);
     const auto header = read_header(in, rest);
     if (!header || (first && !same_series(*first, *header)) ||
-        header->shape.extents[0] > ~std::uint64_t{0} / 2 - extent) {
+        header->shape.extents[0] > kMaxSteps - extent) {
       series.ragged = true;
       break;
     }

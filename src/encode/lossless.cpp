@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 namespace firn::encode {
@@ -31,9 +32,13 @@ std::size_t Lossless::compress(std::span<const std::uint8_t> in, std::uint8_t* o
   if (compressor_ == nullptr) {
     const std::size_t bytes = ZSTD_estimateCCtxSize(kMaxLevel);
     compressor_memory_ = std::malloc(bytes);
-    if (compressor_memory_ == nullptr) return 0;
-    compressor_ = ZSTD_initStaticCCtx(compressor_memory_, bytes);
-    if (compressor_ == nullptr) return 0;
+    if (compressor_memory_ != nullptr) {
+      compressor_ = ZSTD_initStaticCCtx(compressor_memory_, bytes);
+    }
+    if (compressor_ == nullptr) {
+      std::free(std::exchange(compressor_memory_, nullptr));
+      throw std::bad_alloc();
+    }
   }
   const std::size_t size = ZSTD_compressCCtx(compressor_, out, room, in.data(), in.size(), level);
   return ZSTD_isError(size) ? 0 : size;
@@ -41,7 +46,7 @@ std::size_t Lossless::compress(std::span<const std::uint8_t> in, std::uint8_t* o
 
 bool Lossless::decompress(std::span<const std::uint8_t> in, std::span<std::uint8_t> out) {
   if (decompressor_ == nullptr) decompressor_ = ZSTD_createDCtx();
-  if (decompressor_ == nullptr) return false;
+  if (decompressor_ == nullptr) throw std::bad_alloc();
   const std::size_t size =
       ZSTD_decompressDCtx(decompressor_, out.data(), out.size(), in.data(), in.size());
   return !ZSTD_isError(size) && size == out.size();

@@ -20,8 +20,9 @@ class Lossless {
 
   static constexpr int kMaxLevel = 3;
   static std::size_t capacity(std::size_t size);
-  // At most kMaxLevel. Returns the bytes written; out has capacity(in.size()). 0 when zstd fails
-  // (out of memory).
+  // Both throw std::bad_alloc when there is no memory for a context.
+  // At most kMaxLevel. Returns the bytes written; 0 when they do not fit, as they always do with
+  // a room of capacity(in.size()).
   std::size_t compress(std::span<const std::uint8_t> in, std::uint8_t* out, std::size_t room,
                        int level);
   // False unless `in` decodes to exactly out.size() bytes.

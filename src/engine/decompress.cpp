@@ -63,8 +63,7 @@ Status decode_chunk(const OpenStream& stream, std::uint64_t number, const Region
   const auto record = container::read_record(stream.bytes, stream.records.entries[number],
                                              raw_bytes, stream.header, number);
   if (!record) return record.error();
-  pipelines::Parameters parameters = parameters_of(stream.header);
-  parameters.shared_books = stream.records.books;
+  pipelines::Parameters parameters = parameters_of(stream);
   parameters.streaming = region.shape.count() * sizeof(T) >= kStreamingBytes;
   const Region wanted = intersection(chunk, region);
   T* const data = static_cast<T*>(out.data);
@@ -110,12 +109,13 @@ Status decode_chunk(const OpenStream& stream, std::uint64_t number, const Region
 
 }  // namespace
 
-pipelines::Parameters parameters_of(const container::Header& header) {
+pipelines::Parameters parameters_of(const OpenStream& stream) {
   pipelines::Parameters parameters;
-  parameters.bound_abs = header.bound_abs;
-  parameters.pointwise = header.bound.kind == BoundKind::pwrel;
-  parameters.margin = header.margin;
-  parameters.fill = header.fill;
+  parameters.bound_abs = stream.header.bound_abs;
+  parameters.pointwise = stream.header.bound.kind == BoundKind::pwrel;
+  parameters.margin = stream.header.margin;
+  parameters.fill = stream.header.fill;
+  parameters.shared_books = stream.records.books;
   return parameters;
 }
 

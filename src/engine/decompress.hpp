@@ -25,7 +25,8 @@ struct OpenStream {
 // The message about a chunk: which one, where it lies, what is wrong.
 Error chunk_error(const OpenStream& stream, std::uint64_t number, const Error& error);
 
-pipelines::Parameters parameters_of(const container::Header& header);
+// What the stream says to its chunks.
+pipelines::Parameters parameters_of(const OpenStream& stream);
 
 // Sets every value of an array to NaN.
 void fill_with_nan(const MutableArrayView& array);

@@ -26,7 +26,7 @@ Status preview_chunk(const OpenStream& stream, std::uint64_t number, std::uint64
   };
   auto record = read(false);
   if (!record) return record.error();
-  *from_prefix = pipelines::has_levels(record->pipeline);
+  *from_prefix = factor > 1 && pipelines::has_levels(record->pipeline);
   if (!*from_prefix) {
     record = read(true);
     if (!record) return record.error();
@@ -41,7 +41,7 @@ Status preview_chunk(const OpenStream& stream, std::uint64_t number, std::uint64
     extents[k] = static_cast<std::size_t>(chunk.shape.extents[k]);
   }
   const Box<T> box(static_cast<T*>(out.data), strides, place);
-  if (!pipelines::preview<T>(record->pipeline, record->payload, parameters_of(stream.header),
+  if (!pipelines::preview<T>(record->pipeline, record->payload, parameters_of(stream),
                              chunk.shape.rank, extents, static_cast<std::size_t>(factor), box,
                              workspace)) {
     return Error{ErrorCode::corrupt, "its payload is malformed"};

@@ -392,7 +392,7 @@ RateSearch::Try RateSearch::afresh_at_highest(std::vector<pipelines::Choice>* ch
 }
 
 // Where the sizes of few chunks leap, parts of them can be led to the size together. They keep the
-// ways in which their chunks were encoded.
+// ways in which their chunks were encoded, but for what was trained to a chunk's own geometry.
 void RateSearch::cut(std::vector<pipelines::Choice>* choices) {
   may_cut_ = false;
   const Grid whole(array_.shape, plan_.header.chunk);
@@ -402,6 +402,8 @@ void RateSearch::cut(std::vector<pipelines::Choice>* choices) {
   std::vector<pipelines::Choice> kept(static_cast<std::size_t>(parts.count()));
   for (std::size_t i = 0; i < kept.size(); ++i) {
     kept[i] = (*choices)[static_cast<std::size_t>(whole.part(parts.region(i)).number(0))];
+    kept[i].model.reset();
+    kept[i].bases.reset();
   }
   *choices = std::move(kept);
   attempts_ = 1;  // so that there is time for them

@@ -182,6 +182,10 @@ HeadInWords pass_head(ByteReader& in, unsigned tighter) {
     in.read_bytes(in.read_varint());
     in.read_bytes(in.read_varint());
   }
+  if ((flags & format::kHasSigns) != 0) {
+    in.read_varint();
+    in.read_bytes(in.read_varint());
+  }
   words.text += trial;
   return words;
 }

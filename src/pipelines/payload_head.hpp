@@ -58,8 +58,7 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
                        const std::array<std::size_t, kMaxRank>& extents, std::size_t value_bytes,
                        std::size_t count, Workspace& workspace, PayloadHead* head,
                        bool blockpack = false);
-// What a head says but for its orders, as the end of a sentence; `in` is then behind its exact
-// points.
+// What a head says but for its orders, as the end of a sentence; `in` is then behind it.
 struct HeadInWords {
   std::uint8_t orders = 0;
   std::string text;

@@ -499,12 +499,13 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     trial = rank_candidates(std::span(close.data(), kept), part_of(chunk, Place::middle, fewer, 1),
                             for_trial, judge, workspace, out);
     list = close;
+    count = kept;
   }
   // Repetitions that zstd finds behind Huffman's codes in a part need not be there in the whole.
   // A rehearsal is one of several, so it is in doubt less often.
   const double close = options.rehearsal ? 0.01 : 0.02;
   const double lead = list[0].pipeline == Pipeline::lorenzo ? 0.25 : weak ? 0.04 : close;
-  const bool doubtful = !far_behind(list[1], lead);
+  const bool doubtful = count > 1 && !far_behind(list[1], lead);
   const bool again = parameters.thorough && doubtful;
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
@@ -521,10 +522,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
       encode_again(finer);
     }
     // Where nothing happens errors linger, whatever the step: then the best that needs no finer
-    // one.
+    // one; plain interpolation never does.
     constexpr unsigned kMuch = 8;
     if (done && weak && judge.finer(*encoded) > kMuch) {
-      encode_again(*std::find_if(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(kept),
+      encode_again(*std::find_if(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count),
                                  [](const Candidate& each) { return each.finer == 0; }));
     }
   }
@@ -541,7 +542,6 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   if (judge(next) < judge(*encoded)) {
     std::memcpy(out, other, next.size);
     next.choice = {list[1], next.choice.orders, encoded->choice.runner_up};
-    if (parameters.keep_choice) keep_trained(workspace, &next.choice);
     *encoded = next;
   }
   return true;

@@ -207,5 +207,13 @@ TEST(ErrorCodes, ArePinned) {
   EXPECT_EQ(static_cast<int>(ErrorCode::cancelled), 10);
 }
 
+TEST_F(Arguments, ShapesAreEqualWhateverLiesBeyondTheirRank) {
+  Shape plane{4, 5, 6};
+  --plane.rank;
+  EXPECT_EQ(plane, (Shape{4, 5}));
+  EXPECT_FALSE(plane == (Shape{4, 5, 6}));
+  EXPECT_FALSE(plane == (Shape{4, 6}));
+}
+
 }  // namespace
 }  // namespace firn

@@ -160,5 +160,18 @@ TEST(PointwiseArguments, AreChecked) {
           .ok());
 }
 
+TEST(Pointwise, ChunksOfLorenzoAreDescribedBehindTheirSigns) {
+  const Shape shape{5000};
+  const auto values = test::make_field<float>(shape, test::Kind::noise);
+  Options options;
+  options.pipeline = Pipeline::lorenzo;
+  options.bound = Bound::pwrel(1e-2);
+  options.books = BookPolicy::offline;
+  const auto chunks = inspect_chunks(test::compressed(values, shape, options));
+  ASSERT_TRUE(chunks.ok());
+  EXPECT_NE(chunks->front().detail.find("offline book"), std::string::npos)
+      << chunks->front().detail;
+}
+
 }  // namespace
 }  // namespace firn

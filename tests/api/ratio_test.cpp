@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "support/round_trip.hpp"
@@ -60,6 +61,32 @@ TEST(Ratio, IsHeldWhereSizesLeap) {
     EXPECT_EQ(inspect(test::compressed(values, shape, options))->chunk_count, 1u);
   }
   EXPECT_GT(most_chunks, 1u);
+}
+
+// Parts of a chunk are trained anew and may have fewer differences, whatever the chunk had.
+TEST(Ratio, PartsOfChunksAreDecodedAsTheyWereEncoded) {
+  std::set<Pipeline> in_parts;
+  for (const Shape& shape : {Shape{300, 400}, Shape{60, 50, 40}, Shape{90000, 2}}) {
+    for (const Kind kind : {Kind::smooth, Kind::steps, Kind::noise}) {
+      const auto values = make_field<float>(shape, kind);
+      for (const Preset preset : {Preset::balanced, Preset::small}) {
+        for (const double ratio : {7.0, 35.0, 160.0}) {
+          Options options;
+          options.preset = preset;
+          options.bound = Bound::ratio(ratio);
+          const auto stream = test::compressed(values, shape, options);
+          expect_within(values, shape, stream);
+          const auto chunks = inspect_chunks(stream);
+          ASSERT_TRUE(chunks.ok());
+          if (chunks->size() == 1) continue;
+          for (const ChunkInfo& chunk : *chunks) in_parts.insert(chunk.pipeline);
+        }
+      }
+    }
+  }
+  for (const Pipeline pipeline : {Pipeline::contexts, Pipeline::interp, Pipeline::causal}) {
+    EXPECT_EQ(in_parts.count(pipeline), 1u) << name_of(pipeline);
+  }
 }
 
 // The bound that a stream tells is what its values keep, not what they would have been allowed.

@@ -2,9 +2,11 @@
 // return some values, whatever they hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "container/series.hpp"
 #include "support/forged_stream.hpp"
 #include "support/pipelines.hpp"
 #include "support/round_trip.hpp"
@@ -220,6 +222,41 @@ TEST(ForgedHeaders, NeverTakeMemoryOrTimeForWhatIsNotThere) {
     }
   }
   EXPECT_GT(taken, 1000u);
+}
+
+// The extents of its parts add up to few only modulo 2^64.
+TEST(ForgedDirectory, WhoseExtentsOverflowIsNotBelieved) {
+  const std::uint64_t huge = (std::uint64_t{1} << 61) - 1;
+  std::vector<std::uint8_t> bytes;
+  std::vector<container::Part> parts;
+  const auto add = [&](std::uint64_t extent) {
+    container::Header header = header_for<float>({extent});
+    header.chunk = {std::min<std::uint64_t>(extent, 1 << 24)};
+    std::vector<std::uint8_t> part(container::kMaxHeaderBytes + container::kMaxRecordOverhead + 4);
+    ByteWriter out(part.data());
+    container::write_header(header, out);
+    const std::uint64_t raw_bytes = header.chunk.count() * sizeof(float);
+    std::uint8_t* const record = out.here();
+    std::fill_n(record + container::record_head_bytes(raw_bytes), 4, std::uint8_t{0});
+    out.advance(container::finish_record(record, raw_bytes, Pipeline::constant, 0, 4, header, 0));
+    parts.push_back({bytes.size(), out.size(), extent});
+    bytes.insert(bytes.end(), part.begin(), part.begin() + static_cast<std::ptrdiff_t>(out.size()));
+  };
+  // Eight times 2^61 - 1, and 8, are 2^64.
+  add(5);
+  for (int i = 0; i < 8; ++i) add(huge);
+  add(8);
+  std::vector<std::uint8_t> directory(container::directory_capacity(parts.size()));
+  ByteWriter out(directory.data());
+  container::write_directory(parts, out);
+  bytes.insert(bytes.end(), directory.begin(),
+               directory.begin() + static_cast<std::ptrdiff_t>(out.size()));
+  const auto info = inspect(bytes);
+  EXPECT_TRUE(!info.ok() || !(info->shape == Shape{5}));
+  std::vector<float> values(5);
+  EXPECT_FALSE(decompress(bytes, test::view_of(values, {5})).ok());
+  EXPECT_FALSE(decompress_preview(bytes, 2, test::view_of(values, {3})).ok());
+  EXPECT_FALSE(verify(test::const_view_of(values, {5}), bytes).ok());
 }
 
 }  // namespace

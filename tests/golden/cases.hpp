@@ -1,7 +1,9 @@
 // The arrays and options behind the golden streams. Never change a case: add new ones.
 #pragma once
 
+#include <algorithm>
 #include <firn/firn.hpp>
+#include <firn/stream.hpp>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,9 @@ struct GoldenCase {
   Kind kind = Kind::smooth;
   std::size_t specials = 0;  // special values strewn in
   Options options;
+  // A series: so many steps a part, and whether it is two series, joined.
+  std::uint64_t part = 0;
+  bool joined = false;
 };
 
 inline Options golden_options(Pipeline pipeline, Bound bound, Shape chunk = {},
@@ -160,6 +165,27 @@ inline std::vector<GoldenCase> golden_cases() {
                   Kind::noisy,
                   20,
                   golden_options(P::automatic, Bound::ratio(9), {6, 20, 22})});
+  list.push_back({"lorenzo_shared_books_1d_f32",
+                  Type::f32,
+                  {16 * 1024},
+                  Kind::comb,
+                  0,
+                  golden_options(P::lorenzo, Bound::abs(0.49), {1024})});
+  list.push_back({"series_3d_f32",
+                  Type::f32,
+                  {11, 20, 30},
+                  Kind::noisy,
+                  10,
+                  golden_options(P::automatic, tight),
+                  4});
+  list.push_back({"series_joined_2d_f64",
+                  Type::f64,
+                  {40, 60},
+                  Kind::noisy,
+                  10,
+                  golden_options(P::blockpack, loose),
+                  8,
+                  true});
   return list;
 }
 
@@ -172,6 +198,38 @@ inline std::vector<std::uint8_t> golden_bytes(const GoldenCase& golden) {
   };
   return golden.type == Type::f32 ? bytes_from(make_field<float>(golden.shape, golden.kind))
                                   : bytes_from(make_field<double>(golden.shape, golden.kind));
+}
+
+// The stream of a case's values. Nothing when it fails.
+inline std::vector<std::uint8_t> golden_stream(const GoldenCase& golden,
+                                               const std::vector<std::uint8_t>& values) {
+  std::vector<std::uint8_t> stream;
+  const ArrayView array{values.data(), golden.type, golden.shape, {}};
+  if (golden.part == 0) {
+    const auto written = compress(array, golden.options);
+    if (written) stream.assign(written->data(), written->data() + written->size());
+    return stream;
+  }
+  Shape step = golden.shape;
+  --step.rank;
+  std::copy_n(golden.shape.extents.begin() + 1, step.rank, step.extents.begin());
+  const std::uint64_t steps = golden.shape.extents[0];
+  const std::size_t step_bytes = values.size() / static_cast<std::size_t>(steps);
+  const std::uint64_t each = golden.joined ? steps / 2 : steps;
+  for (std::uint64_t first = 0; first < steps; first += each) {
+    auto writer = StreamWriter::create(golden.type, step, golden.options);
+    if (!writer) return {};
+    const std::uint64_t end = std::min(steps, first + each);
+    for (std::uint64_t at = first; at < end; at += golden.part) {
+      ArrayView part = array;
+      part.data = values.data() + static_cast<std::size_t>(at) * step_bytes;
+      part.shape.extents[0] = std::min(golden.part, end - at);
+      if (!writer->push(part) || !writer->flush()) return {};
+    }
+    if (!writer->finish()) return {};
+    stream.insert(stream.end(), writer->ready().begin(), writer->ready().end());
+  }
+  return stream;
 }
 
 }  // namespace firn::test

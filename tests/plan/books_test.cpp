@@ -201,6 +201,15 @@ TEST_F(SharedBook, ServesARegion) {
   for (std::size_t i = 0; i < 100; ++i) EXPECT_EQ(part[i], whole_[20 * kChunk + 7 + i]);
 }
 
+TEST_F(SharedBook, ServesAPreview) {
+  const auto small = preview_shape(stream_, 2);
+  ASSERT_TRUE(small.ok());
+  std::vector<float> preview(static_cast<std::size_t>(small->count()));
+  const auto report = decompress_preview(stream_, 2, test::view_of(preview, *small));
+  ASSERT_TRUE(report.ok()) << report.error().message;
+  for (std::size_t i = 0; i < preview.size(); ++i) ASSERT_EQ(preview[i], whole_[2 * i]);
+}
+
 TEST_F(SharedBook, SurvivesEveryFlipOfItsRecord) {
   const std::size_t end = static_cast<std::size_t>(chunks_[0].offset);
   std::vector<float> decoded(values_.size());

@@ -40,13 +40,14 @@ enum class Kind {
   constant,  // one value
   wild,      // finite values of all magnitudes
   any_bits,  // any bit patterns: NaN, infinities, subnormal numbers among them
+  comb,      // steps of few, oddly spread sizes, which no offline book fits; not in kAllKinds
 };
 inline constexpr Kind kAllKinds[] = {Kind::smooth, Kind::noisy,    Kind::noise, Kind::steps,
                                      Kind::dense,  Kind::constant, Kind::wild,  Kind::any_bits};
 
 inline const char* name_of(Kind kind) {
-  constexpr const char* kNames[] = {"smooth", "noisy",    "noise", "steps",
-                                    "dense",  "constant", "wild",  "any_bits"};
+  constexpr const char* kNames[] = {"smooth",   "noisy", "noise",    "steps", "dense",
+                                    "constant", "wild",  "any_bits", "comb"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -101,6 +102,11 @@ std::vector<T> make_field(const Shape& shape, Kind kind, std::uint64_t seed = 1)
       case Kind::any_bits:
         values[i] = from_bits<T>(static_cast<BitsOf<T>>(random.next()));
         break;
+      case Kind::comb: {
+        const T tooth = static_cast<T>(5 * random.below(7));
+        values[i] = (i == 0 ? T(0) : values[i - 1]) + (random.below(2) == 0 ? tooth : -tooth);
+        break;
+      }
     }
     for (int k = shape.rank - 1; k >= 0; --k) {
       if (static_cast<std::uint64_t>(++at[k]) < shape.extents[k]) break;
