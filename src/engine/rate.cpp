@@ -35,8 +35,6 @@ double rough_bits(double bits, bool automatic, Preset preset) {
   if (automatic) return bits + (preset == Preset::small ? 0.6 : 0.35);
   return std::max(bits - 0.6, 0.6 * bits);
 }
-// Fewer cannot be led far to a size.
-constexpr std::size_t kFewChunks = 4;
 // So many compressions may be given up on the way.
 constexpr int kOften = 4;
 constexpr int kMaxAttempts = 8;
@@ -68,9 +66,8 @@ Result<plan::Plan> plan_for_bound(const ArrayView& array, const Options& options
   return plan;
 }
 
-RateSearch::RateSearch(const ArrayView& array, const Options& options, bool may_cut,
-                       pipelines::Workers& workers)
-    : array_(array), options_(options), workers_(workers), may_cut_(may_cut) {
+RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers)
+    : array_(array), options_(options), workers_(workers) {
   target_bytes_ =
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
@@ -227,10 +224,6 @@ Result<RateSearch::Try> RateSearch::first() {
   // Elsewhere a rehearsal is no less work than a compression.
   automatic_ = plan->parameters.pipeline == Pipeline::automatic;
   rehearses_ = automatic_ || plan->parameters.pipeline == Pipeline::blockpack;
-  // What a cut costs must be little next to the array, and to the size that is wanted.
-  constexpr std::uint64_t kLeastCut = 1 << 16;
-  constexpr double kLeastRatio = 1.5;
-  may_cut_ = may_cut_ && automatic_ && count >= kLeastCut && options_.bound.value > kLeastRatio;
   const bool perhaps_lossless = options_.bound.value < kMostLossless;
   const std::uint64_t values =
       automatic_
@@ -320,9 +313,7 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
   goal.slope = slope();
   goal.try_coarser = goal.step < highest_ && given_up_ < kOften;
   goal.try_finer = given_up_ < kSometimes;
-  // Those of larger chunks tell nothing of their parts.
-  const bool known = sizes_.size() == values.size();
-  return {std::move(values), known ? sizes_ : std::vector<ChunkSize>{}, goal};
+  return {std::move(values), sizes_, goal};
 }
 
 // Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
@@ -391,24 +382,6 @@ RateSearch::Try RateSearch::afresh_at_highest(std::vector<pipelines::Choice>* ch
   return with_reserve(highest_);
 }
 
-// Where the sizes of few chunks leap, parts of them can be led to the size together. They keep the
-// ways in which their chunks were encoded, but for what was trained to a chunk's own geometry.
-void RateSearch::cut(std::vector<pipelines::Choice>* choices) {
-  may_cut_ = false;
-  const Grid whole(array_.shape, plan_.header.chunk);
-  const std::uint64_t values = (array_.shape.count() + kFewChunks - 1) / kFewChunks;
-  plan_.header.chunk = choose_chunk(array_.shape, values);
-  const Grid parts(array_.shape, plan_.header.chunk);
-  std::vector<pipelines::Choice> kept(static_cast<std::size_t>(parts.count()));
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    kept[i] = (*choices)[static_cast<std::size_t>(whole.part(parts.region(i)).number(0))];
-    kept[i].model.reset();
-    kept[i].bases.reset();
-  }
-  *choices = std::move(kept);
-  attempts_ = 1;  // so that there is time for them
-}
-
 std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass& pass,
                                                  std::vector<pipelines::Choice>* choices) {
   constexpr int kEnough = 3;
@@ -434,11 +407,7 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
     // Where sizes leap, one that is a little too small must do, after a while less little.
     constexpr double kLittle = 0.025;
     const double little = 1 + std::min(kLittle * exp2_of(attempts_ - kEnough), 1.0);
-    if (attempts_ >= kEnough && may_cut_ && choices->size() < kFewChunks) {
-      cut(choices);
-    } else if (attempts_ >= kEnough && best_off_ < little) {
-      return {};
-    }
+    if (attempts_ >= kEnough && best_off_ < little) return {};
     if (attempts_ >= kMaxAttempts) return best_off_ < 2 ? std::nullopt : coarser(attempt);
     // Keeps one of the others, for the slope.
     while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
@@ -475,6 +444,7 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   const double step = attempt.step();
   auto result = better({step, size, false, true}, attempt, std::move(sizes), choices);
   // Few chunks cannot be led far to the size, so that the bound is to be found first.
+  constexpr std::size_t kFewChunks = 4;
   constexpr int kMostRehearsals = 3;
   // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
@@ -550,7 +520,7 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
   // The chunks are a ratio's, whatever the bound that is tried.
   Options options = asked;
   if (array.shape.count() != 0) options.chunk = checked->header.chunk;
-  RateSearch search(array, options, asked.chunk.rank == 0, workers);
+  RateSearch search(array, options, workers);
   const auto first = search.first();
   if (!first) return first.error();
   std::vector<pipelines::Choice> choices;

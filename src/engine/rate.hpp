@@ -32,9 +32,8 @@ Status compress_to_ratio(const ArrayView& array, const Options& options, const E
 
 class RateSearch {
  public:
-  // options.bound is a ratio; its chunks may be cut into smaller ones.
-  RateSearch(const ArrayView& array, const Options& options, bool may_cut,
-             pipelines::Workers& workers);
+  // options.bound is a ratio.
+  RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers);
 
   // A bound to try, and by how many 256ths the step that is expected to meet the size is finer than
   // its own.
@@ -93,7 +92,6 @@ class RateSearch {
                            std::vector<pipelines::Choice>* choices);
   std::optional<Try> last_resort(std::vector<pipelines::Choice>* choices);
   Try afresh_at_highest(std::vector<pipelines::Choice>* choices);
-  void cut(std::vector<pipelines::Choice>* choices);
   Try with_reserve(double wanted) const;
   // Sizes of chunks that were encoded in other ways tell nothing.
   void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
@@ -111,7 +109,6 @@ class RateSearch {
   bool only_lossless_ = false;       // no bound is of use
   bool lossless_failed_ = false;     // to be small enough
   bool is_last_ = false;             // nothing is tried after this one
-  bool may_cut_;                     // chunks, if they are few
   bool automatic_ = false;           // the choice of pipelines
   bool rehearses_ = false;           // before compressing
 

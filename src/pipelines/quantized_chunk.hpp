@@ -78,8 +78,7 @@ Orders kept_or_chosen_orders(Pipeline pipeline, const Parameters& parameters, co
                              const OrderSearch& search, Workspace& workspace) {
   Orders orders{};
   const Choice& choice = parameters.choice;
-  if (choice.candidate.pipeline == pipeline && unpack_orders(choice.orders, rank, &orders) &&
-      orders_fit(orders, rank, extents)) {
+  if (choice.candidate.pipeline == pipeline && unpack_orders(choice.orders, rank, &orders)) {
     return orders;
   }
   return choose_orders(codes, count, rank, extents, search, workspace);

@@ -1,10 +1,8 @@
 // Ratios instead of bounds, and estimates of what bounds give.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <vector>
 
 #include "support/round_trip.hpp"
@@ -32,60 +30,6 @@ TEST(Ratio, IsHeldByEveryPreset) {
         << name_of(preset);
     expect_within(values, shape, stream);
     EXPECT_EQ(test::compressed(values, shape, options, 2), stream);
-  }
-}
-
-// The sizes of such a field leap from bound to bound, and by default it is a single chunk.
-TEST(Ratio, IsHeldWhereSizesLeap) {
-  std::uint32_t state = 12345;
-  const auto random = [&] {
-    state = state * 1664525u + 1013904223u;
-    return (state >> 8) * 0x1p-24;
-  };
-  std::vector<double> values(150000);
-  for (double& value : values) value = std::floor(random() * random() * 20) / 20;
-  const Shape shape{values.size()};
-  std::uint64_t most_chunks = 0;
-  for (const double ratio : {45.0, 72.0, 82.0, 88.0}) {
-    Options options;
-    options.bound = Bound::ratio(ratio);
-    const auto stream = test::compressed(values, shape, options);
-    const auto info = inspect(stream);
-    EXPECT_NEAR(static_cast<double>(info->original_bytes) / static_cast<double>(stream.size()),
-                ratio, 0.01 * ratio);
-    most_chunks = std::max(most_chunks, info->chunk_count);
-    expect_within(values, shape, stream);
-    EXPECT_EQ(test::compressed(values, shape, options, 2), stream);
-    // Unless the user has said how large they are to be.
-    options.chunk = shape;
-    EXPECT_EQ(inspect(test::compressed(values, shape, options))->chunk_count, 1u);
-  }
-  EXPECT_GT(most_chunks, 1u);
-}
-
-// Parts of a chunk are trained anew and may have fewer differences, whatever the chunk had.
-TEST(Ratio, PartsOfChunksAreDecodedAsTheyWereEncoded) {
-  std::set<Pipeline> in_parts;
-  for (const Shape& shape : {Shape{300, 400}, Shape{60, 50, 40}, Shape{90000, 2}}) {
-    for (const Kind kind : {Kind::smooth, Kind::steps, Kind::noise}) {
-      const auto values = make_field<float>(shape, kind);
-      for (const Preset preset : {Preset::balanced, Preset::small}) {
-        for (const double ratio : {7.0, 35.0, 160.0}) {
-          Options options;
-          options.preset = preset;
-          options.bound = Bound::ratio(ratio);
-          const auto stream = test::compressed(values, shape, options);
-          expect_within(values, shape, stream);
-          const auto chunks = inspect_chunks(stream);
-          ASSERT_TRUE(chunks.ok());
-          if (chunks->size() == 1) continue;
-          for (const ChunkInfo& chunk : *chunks) in_parts.insert(chunk.pipeline);
-        }
-      }
-    }
-  }
-  for (const Pipeline pipeline : {Pipeline::contexts, Pipeline::interp, Pipeline::causal}) {
-    EXPECT_EQ(in_parts.count(pipeline), 1u) << name_of(pipeline);
   }
 }
 

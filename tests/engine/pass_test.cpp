@@ -385,7 +385,7 @@ TEST(Ratio, OneCompressionAlwaysComesToItsEnd) {
   constexpr std::size_t kChunks = 32;
   constexpr double kBytes = 8192 * 4 / 10.0 / kChunks;  // of each, to meet the ratio
   pipelines::Workers workers(1);
-  RateSearch search(array, options, false, workers);
+  RateSearch search(array, options, workers);
   ASSERT_TRUE(search.first().ok());
   RateSearch::Try attempt{0.5 * (1 - 1e-5), 0, true};
   std::vector<pipelines::Choice> choices(kChunks);
