@@ -104,6 +104,11 @@ ChunkEncoder::ChunkEncoder(const ArrayView& array, const plan::Plan& plan,
                 pipelines::payload_capacity(static_cast<std::size_t>(plan.header.chunk.count()),
                                             array.type, plan.parameters.pipeline)) {}
 
+// One that could not be used under this bound is still the one for others.
+static void keep(const pipelines::Choice& made, pipelines::Choice* choice) {
+  if (choice != nullptr && choice->candidate.pipeline == Pipeline::automatic) *choice = made;
+}
+
 pipelines::Parameters ChunkEncoder::parameters_of(std::uint64_t chunk,
                                                   const pipelines::Choice* choice) const {
   auto parameters = books_.parameters_of(plan_.parameters, chunk);
@@ -130,7 +135,7 @@ std::size_t ChunkEncoder::encode(std::uint64_t chunk, pipelines::Choice* choice,
     parameters.finer = static_cast<std::uint8_t>(finer);
     std::uint8_t* const payload = to + container::record_head_bytes(raw_bytes);
     const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, payload);
-    if (choice != nullptr) *choice = encoded.choice;
+    keep(encoded.choice, choice);
     if (error != nullptr) *error = squared_error(box, parameters, encoded, payload, workspace);
     return container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error,
                                     encoded.size, plan_.header, chunk);
@@ -144,7 +149,7 @@ std::size_t ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::Choice* choic
     parameters.rehearsal = true;
     const pipelines::Encoded encoded =
         pipelines::encode<T>(box, parameters, workspace, workspace.output.reserve(capacity_));
-    *choice = encoded.choice;
+    keep(encoded.choice, choice);
     // What codes take with contexts is only estimated, about so much too low.
     constexpr std::size_t kOneMoreIn = 250;
     const bool estimated = encoded.pipeline == Pipeline::contexts ||

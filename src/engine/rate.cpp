@@ -38,6 +38,8 @@ double rough_bits(double bits, bool automatic, Preset preset) {
 // So many compressions may be given up on the way.
 constexpr int kOften = 4;
 constexpr int kMaxAttempts = 8;
+// And ways be chosen anew where those of elsewhere take too much.
+constexpr int kMostChosenAnew = 3;
 // Of the index, about.
 std::size_t index_bytes(std::size_t chunks, double stream_bytes) {
   if (chunks < 2) return 0;
@@ -347,6 +349,18 @@ std::optional<double> RateSearch::next_bound() {
   return wanted;
 }
 
+// Whether it takes much more than was seen under a bound that is hardly coarser, or finer: then
+// ways that were chosen elsewhere are not good here.
+bool RateSearch::is_dear(const Point& here) const {
+  constexpr double kNear = 1, kLeap = 1;
+  const double size = evenly(bits_wanted() + here.size);
+  return std::any_of(points_.begin(), points_.end(), [&](const Point& other) {
+    const double run = other.bound - here.bound;
+    return std::fabs(run) < kNear &&
+           size - evenly(bits_wanted() + other.size) > kLeap - kSteepest * std::max(run, 0.0);
+  });
+}
+
 void RateSearch::forget_if_far(double wanted, double here,
                                std::vector<pipelines::Choice>* choices) {
   if (std::fabs(wanted - chosen_at_) <= kSameChoice ||
@@ -486,9 +500,16 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
     if (sizes_.empty() || fresh_at_highest_) return {};
     return afresh_at_highest(choices);
   }
+  if (!sizes_.empty() && is_dear(here) && times_chosen_anew_++ < kMostChosenAnew) {
+    std::erase_if(points_, [&](const Point& each) { return each.chosen_at == chosen_at_; });
+    choices->clear();
+    sizes_.clear();
+    return with_reserve(attempt.step());
+  }
   if (sizes_.empty()) chosen_at_ = here.bound;
   sizes_ = std::move(sizes);
   points_.push_back(here);
+  points_.back().chosen_at = chosen_at_;
   auto wanted = next_bound();
   if (!wanted) return {};
   const Try result = with_reserve(*wanted);

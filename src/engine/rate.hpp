@@ -68,6 +68,7 @@ class RateSearch {
     double size;
     bool sure = true;  // or only expected, or of chunks that were encoded in other ways
     bool rehearsal = false;
+    double chosen_at = 0;  // where its chunks' choices were made
   };
   Try lossy();
   // Its bits a value, log2.
@@ -93,6 +94,7 @@ class RateSearch {
   std::optional<Try> last_resort(std::vector<pipelines::Choice>* choices);
   Try afresh_at_highest(std::vector<pipelines::Choice>* choices);
   Try with_reserve(double wanted) const;
+  bool is_dear(const Point& here) const;
   // Sizes of chunks that were encoded in other ways tell nothing.
   void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
 
@@ -122,7 +124,7 @@ class RateSearch {
   double chosen_at_ = 0;       // log2 of the bound at which their chunks' choices were made
   double best_off_ = 0;
   bool best_ = false;
-  int attempts_ = 0, given_up_ = 0, rehearsals_ = 0, times_coarser_ = 0;
+  int attempts_ = 0, given_up_ = 0, rehearsals_ = 0, times_coarser_ = 0, times_chosen_anew_ = 0;
   std::vector<ChunkSize> sizes_;  // by the last compression, in part as they are expected
 };
 

@@ -33,6 +33,22 @@ TEST(Ratio, IsHeldByEveryPreset) {
   }
 }
 
+// Below some bound this field takes several times as much, in ways that are poor above it.
+TEST(Ratio, IsNotMetInWaysThatWereGoodElsewhere) {
+  const Shape shape{500, 1000};
+  std::vector<double> values(shape.count());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = std::sin(static_cast<double>(i) / 100);
+  for (const double ratio : {8.0, 9.0, 10.0}) {
+    Options options;
+    options.bound = Bound::ratio(ratio);
+    const auto stream = test::compressed(values, shape, options);
+    EXPECT_LE(static_cast<double>(stream.size()), values.size() * 8 / ratio * 1.01);
+    EXPECT_LT(inspect(stream)->bound_abs, 3e-8) << ratio;  // not 3e-7 and more
+    expect_within(values, shape, stream);
+  }
+}
+
 // The bound that a stream tells is what its values keep, not what they would have been allowed.
 TEST(Ratio, PromisesWhatWasAchieved) {
   const Shape shape{64, 64, 64};
