@@ -1,7 +1,12 @@
 // firn append STREAM INPUT
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <firn/stream.hpp>
 #include <memory>
@@ -9,6 +14,7 @@
 #include "commands.hpp"
 #include "failure.hpp"
 #include "field_description.hpp"
+#include "forgotten_fill.hpp"
 #include "input_files.hpp"
 #include "numbers.hpp"
 #include "output_file.hpp"
@@ -31,6 +37,31 @@ void check_fit(const std::string& stream, const firn::Info& info, const Field& a
        added.name, to_text(added.view.shape), firn::name_of(added.view.type), stream,
        to_text(info.shape), firn::name_of(info.type), steps, firn::name_of(info.type));
 }
+
+// Holds a file so that no other process adds to it meanwhile; what is no regular file is not held.
+class Hold {
+ public:
+  explicit Hold(const std::string& path) : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    // Whoever was faster has put another file in its place by now.
+    struct stat held {
+    }, there{};
+    if (descriptor_ < 0 || ::fstat(descriptor_, &held) != 0 || !S_ISREG(held.st_mode)) return;
+    if ((::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
+        ::stat(path.c_str(), &there) != 0 || there.st_ino != held.st_ino) {
+      ::close(descriptor_);
+      fail(ExitCode::cannot_write,
+           "another process is adding to {}; try again when it has come to its end", path);
+    }
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  ~Hold() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+ private:
+  int descriptor_;
+};
 
 struct AppendCommand {
   FieldOptions field;
@@ -57,6 +88,7 @@ struct AppendCommand {
     if (stream == kStandardStream) {
       fail(ExitCode::usage, "STREAM is a file that is added to; it cannot be standard input");
     }
+    const Hold hold(stream);
     const InputBytes existing = InputBytes::open(stream);
     const firn::Info before = value_or_fail(firn::inspect(existing.bytes()), stream);
     const Field added = open_field(input, request(before));
@@ -77,6 +109,8 @@ struct AppendCommand {
     file.commit();
     const std::uint64_t added_bytes = added.view.shape.count() * firn::size_of(added.view.type);
     tell_missed_ratio(options, added.view.type, added_bytes, ready.size());
+    const auto parts = firn::inspect(ready);
+    if (parts) tell_forgotten_fill(added.view, options, parts->bound_abs);
     fmt::print(
         "{}: {} steps and {} more, {} and {} more, ratio {:.2f} in all\n", stream,
         before.shape.extents[0], writer.steps(), format_bytes(kept.size()),

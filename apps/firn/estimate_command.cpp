@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "failure.hpp"
 #include "field_description.hpp"
+#include "forgotten_fill.hpp"
 #include "input_files.hpp"
 #include "numbers.hpp"
 #include "report.hpp"
@@ -42,6 +43,8 @@ struct EstimateCommand {
       estimates.push_back(value_or_fail(
           firn::estimate(original.view, options, {threads.threads(), {}}), original.name));
     }
+    options.bound = estimates[0].bound;
+    tell_forgotten_fill(original.view, options, estimates[0].bound_abs);
     if (json) {
       auto list = nlohmann::ordered_json::array();
       for (const firn::Estimate& estimate : estimates) {

@@ -72,6 +72,20 @@ int show_help(const CLI::App& program, const std::vector<std::string>& topic) {
   return 0;
 }
 
+// No argument is empty on purpose: a variable of the shell was not set.
+void check_not_empty(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const std::string before = argv[i - 1];
+    const bool option = argument.starts_with("--") && argument.ends_with('=');
+    if (option || (argument.empty() && before.starts_with("--"))) {
+      firn_cli::fail(ExitCode::usage, "the value of {} is empty",
+                     option ? argument.substr(0, argument.size() - 1) : before);
+    }
+    if (argument.empty()) firn_cli::fail(ExitCode::usage, "argument {} is empty", i);
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App program("Firn compresses scientific floating-point fields within an error bound.",
                    "firn");
@@ -100,6 +114,7 @@ int run(int argc, char** argv) {
                                         "verify, metrics, estimate, append, bench, h5, help",
                                         first));
     }
+    check_not_empty(argc, argv);
     program.parse(argc, argv);
     if (program.get_subcommands().empty()) {
       return report_failure(ExitCode::usage,

@@ -1,6 +1,7 @@
 """Each command does its job, and says what it did."""
 
 import array
+import fcntl
 import json
 import os
 import pty
@@ -116,6 +117,18 @@ class CompressAndDecompress(CliTest):
                               "t.firn")
                 self.succeeds("compress", "--force", *options, "u_20x30.f32", "t.firn")
         self.succeeds("compress", "--force", "--abs", "1e-3", "t_20x30.f32", "t.firn")
+
+    def test_also_by_append_and_estimate(self):
+        values = runner.smooth_field((20, 30))
+        self.write("u_20x30.f32", values.tobytes())
+        self.succeeds("compress", "--rel", "1e-2", "u_20x30.f32", "u.firn")
+        values[7] = values[300] = -9999
+        self.write("t_20x30.f32", values.tobytes())
+        for arguments in (("estimate", "--rel", "1e-2", "t_20x30.f32"),
+                          ("append", "u.firn", "t_20x30.f32")):
+            outcome = self.firn(*arguments)
+            self.assertEqual(outcome.code, 0, outcome.stderr)
+            self.assertIn("say --fill -9999;", outcome.stderr)
 
     def test_negative_fill_values_are_taken_as_numbers(self):
         name, _ = self.write_field()
@@ -496,6 +509,25 @@ class RatesAndSeries(CliTest):
         self.succeeds("decompress", "u.firn", "back")
         self.assert_within(read_array(self.path("back")), list(values) * 3, 1e-3)
         self.succeeds("decompress", "--region", "5:7,:,3", "u.firn", "part.npy")
+
+    def test_append_refuses_while_another_process_adds(self):
+        name, _ = self.compressed()
+        before = self.read("u.firn")
+        with open(self.path("u.firn"), "rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.fails(runner.CANNOT_WRITE, "append", "u.firn", name, says="another process")
+        self.assertEqual(self.read("u.firn"), before)
+        self.succeeds("append", "u.firn", name)
+
+    def test_empty_values_are_mistakes(self):
+        name, _ = self.compressed()
+        for arguments, says in (
+            (("compress", "--ratio", "9", "--max-abs", "", name, "a"), "--max-abs is empty"),
+            (("compress", "--rel", "1e-3", "--fill=", name, "a"), "--fill is empty"),
+            (("decompress", "--region", "", "u.firn", "a"), "--region is empty"),
+            (("compress", "--rel", "1e-3", name, ""), "empty"),
+        ):
+            self.fails(runner.USAGE, *arguments, says=says)
 
     def test_append_knows_type_and_dims_from_the_stream(self):
         name, values = self.write_field((6, 20, 30), code="d", name="u_6x20x30.d64")
