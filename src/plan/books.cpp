@@ -272,7 +272,12 @@ class BookPlanner {
   // Whether chunks are better off with the book that is made of these counts, its bytes included.
   bool is_worth(std::span<const std::uint32_t> counts, std::span<const std::uint8_t> lengths,
                 std::size_t bytes) const {
-    if (plan_.parameters.books == BookPolicy::chi) return true;
+    if (plan_.parameters.books == BookPolicy::chi) {
+      // The paper's rule does not weigh a book; it must not make a stream larger than the values.
+      const std::uint64_t coded = encode::cost_in_bits(counts, lengths) * values_ / learnt_;
+      return coded + 8 * (bytes + container::kBookOverhead) <
+             8 * values_ * size_of(plan_.header.type);
+    }
     const auto present = counts.size() - std::count(counts.begin(), counts.end(), 0u);
     const std::uint64_t cost =
         encode::cost_in_bits(counts, lengths) * kCostPerBit + present * kLearning;

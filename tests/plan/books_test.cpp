@@ -152,6 +152,21 @@ TEST(Books, DeviationIsThatOfFrequenciesInThousandths) {
   EXPECT_NEAR(plan::frequency_deviation(histogram, 500), 31.2347, 1e-3);
 }
 
+// Chi's rule takes a new book wherever frequencies have changed, whatever the book takes.
+TEST(Books, ChiDoesNotMakeAStreamLargerThanItsValues) {
+  const Shape shape{4000};
+  auto values = test::make_field<float>(shape, test::Kind::smooth);
+  test::Random random(1);
+  for (float& value : values) {
+    if (random.below(7) == 0) value += static_cast<float>(random.below(10000)) / 30000;
+  }
+  Options options = options_for(BookPolicy::chi);
+  options.bound = Bound::abs(1e-4);
+  options.chunk = {23};
+  const std::size_t chunks = (values.size() + 22) / 23;
+  EXPECT_LT(test::compressed(values, shape, options).size(), 4 * values.size() + 16 * chunks);
+}
+
 class SharedBook : public ::testing::Test {
  protected:
   void SetUp() override {
