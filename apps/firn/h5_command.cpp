@@ -2,6 +2,7 @@
 #include "commands.hpp"
 #include "failure.hpp"
 #include "h5_commands.hpp"
+#include "h5_rules.hpp"
 #include "numbers.hpp"
 
 namespace firn_cli {
@@ -32,10 +33,13 @@ std::optional<firn::Bound> BoundOptions::bound_or_none() const {
   if (given > 1) {
     fail(ExitCode::usage, "give only one of --abs E, --rel E, --pwrel E, --psnr DB, --lossless");
   }
-  if (!abs_.empty()) return firn::Bound::abs(parse_positive("--abs", abs_));
-  if (!rel_.empty()) return firn::Bound::rel(parse_positive("--rel", rel_));
-  if (!pwrel_.empty()) return firn::Bound::pwrel(parse_positive("--pwrel", pwrel_));
-  if (!psnr_.empty()) return firn::Bound::psnr(parse_positive("--psnr", psnr_));
+  const auto bound = [](const char* name, const std::string& text, firn::Bound (*make)(double)) {
+    return checked(make(parse_positive(name, text)), name);
+  };
+  if (!abs_.empty()) return bound("--abs", abs_, firn::Bound::abs);
+  if (!rel_.empty()) return bound("--rel", rel_, firn::Bound::rel);
+  if (!pwrel_.empty()) return bound("--pwrel", pwrel_, firn::Bound::pwrel);
+  if (!psnr_.empty()) return bound("--psnr", psnr_, firn::Bound::psnr);
   if (lossless_) return firn::Bound::lossless();
   return std::nullopt;
 }

@@ -32,10 +32,11 @@ class RuleParser {
     } else if (kind == "abs" || kind == "rel" || kind == "pwrel" || kind == "psnr") {
       if (words.size() < 3) fail_here(fmt::format("{} needs a number", kind));
       const double value = parse_positive(fmt::format("{}: {}", where_, kind), words[2]);
-      rule_.bound = kind == "abs"     ? firn::Bound::abs(value)
-                    : kind == "rel"   ? firn::Bound::rel(value)
-                    : kind == "pwrel" ? firn::Bound::pwrel(value)
-                                      : firn::Bound::psnr(value);
+      rule_.bound = checked(kind == "abs"     ? firn::Bound::abs(value)
+                            : kind == "rel"   ? firn::Bound::rel(value)
+                            : kind == "pwrel" ? firn::Bound::pwrel(value)
+                                              : firn::Bound::psnr(value),
+                            where_);
       next = 3;
     } else if (kind != "skip") {
       fail_here(fmt::format("'{}' is none of abs, rel, pwrel, psnr, lossless, skip", kind));
@@ -83,6 +84,13 @@ class RuleParser {
 };
 
 }  // namespace
+
+firn::Bound checked(const firn::Bound& bound, const std::string& subject) {
+  firn::Options options;
+  options.bound = bound;
+  value_or_fail(firn::worst_case_size(firn::Type::f64, {1}, options), subject);
+  return bound;
+}
 
 bool DatasetRule::matches(const std::string& path) const {
   const bool whole = pattern.find('/') != std::string::npos;

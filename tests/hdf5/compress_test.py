@@ -235,6 +235,17 @@ class CompressTest(support.Hdf5Test):
             file.set_auto_mask(False)
             self.assert_within(file["zonal"][10][sea[0]], data[0][sea[0]], bound)
 
+    def test_bounds_that_the_filter_would_refuse(self):
+        with h5py.File(self.path("in.h5"), "w") as file:
+            file["u"] = support.smooth_field((40, 50))
+        (self.directory / "rules").write_text("u pwrel 3\n")
+        for arguments in (("compress", "in.h5", "out.h5", "--pwrel", "2"),
+                          ("compress", "in.h5", "--dry-run", "--rules", "rules"),
+                          ("params", "--psnr", "1e9")):
+            result = self.run_program(FIRN, "h5", *arguments)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("it must be above 0", result.stderr)
+
     def test_rules(self):
         with h5py.File(self.path("in.h5"), "w") as file:
             u = support.smooth_field((40, 50))
