@@ -22,8 +22,9 @@ class FIRN_API StreamWriter {
   static Result<StreamWriter> create(Type type, const Shape& step, const Options& options,
                                      const Execution& execution = {});
   // Continues the series in `existing`: its type and step, and its parts in the directory. What
-  // the writer gives out belongs at append_offset(), over the directory that may stand there. A
-  // bound pwrel continues only pwrel or lossless parts, and others only others.
+  // the writer gives out belongs at append_offset(), where the file is to be cut first: of a
+  // directory that stands there, nothing may be left behind a shorter part. A bound pwrel continues
+  // only pwrel or lossless parts, and others only others.
   static Result<StreamWriter> append_to(std::span<const std::uint8_t> existing,
                                         const Options& options, const Execution& execution = {});
 

@@ -16,9 +16,14 @@ MAX_RANK = 4
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
     if dtype.kind != "f" or dtype.itemsize not in (4, 8):
+        if dtype.kind == "c":
+            advice = "array.real and array.imag are to be given separately"
+        else:
+            # float32 holds 16 bits exactly, not 32.
+            name = "float64" if dtype.itemsize >= 4 else "float32"
+            advice = f"array.astype(numpy.{name}) makes one"
         raise TypeError(
-            f"the array's type is {dtype}; Firn takes float32 and float64 "
-            "(array.astype(numpy.float32) makes one)"
+            f"the array's type is {dtype}; Firn takes float32 and float64 ({advice})"
         )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from . import _core
 from ._api import Buffer, decompress
 from ._arrays import AnyArray, as_input
-from ._options import make_options
+from ._options import check_filter_names, make_filter_options
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,12 @@ class CodecOptions:
     pipeline: str | None = None
     fill: float | None = None
 
+    @staticmethod
+    def of(options: Mapping[str, Any]) -> CodecOptions:
+        """Of a codec's keywords, with a message that users can use where one is not taken."""
+        check_filter_names(options)
+        return CodecOptions(**options)
+
     def __post_init__(self) -> None:
         for name in ("abs", "rel", "pwrel", "psnr", "fill"):
             value = getattr(self, name)
@@ -35,7 +42,7 @@ class CodecOptions:
         values: Any = {option.name: getattr(self, option.name) for option in fields(self)}
         if self.fill is None:
             values["fill"] = fill
-        return make_options(**values)
+        return make_filter_options(values)
 
     def to_json(self) -> dict[str, Any]:
         """What is not as it would be anyway."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._errors import Unsupported
-from ._options import FilterOptions, make_options
+from ._options import FilterOptions, make_filter_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -67,5 +67,5 @@ def hdf5(**options: Unpack[FilterOptions]) -> dict[str, Any]:
     True
     """
     register_hdf5_plugin()
-    words = _core.hdf5_parameters(make_options(**options))
+    words = _core.hdf5_parameters(make_filter_options(options))
     return {"compression": _core.hdf5_filter_id, "compression_opts": tuple(words)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 from builtins import open as open_file
@@ -34,7 +35,8 @@ class StreamWriter:
         A path, or an object with write(), which takes the bytes in their order.
     mode
         "w" begins a new file, "x" only where there is none, "a" continues the array that a file
-        holds (or begins one).
+        holds (or begins one). A file that exists stays as it is until there are bytes to write, or
+        until close() without an error.
     threads
         0: all cores.
     **options
@@ -66,45 +68,65 @@ class StreamWriter:
         self._options = make_options(**options)
         self._threads = threads
         self._writer: _core.StreamWriter | None = None
+        self._has_steps = False
+        self._was_tried = False  # without a step in the end, the file stays as it was
+        self._cut_at: int | None = None  # of a file in which something may stand
+        self._made: str | None = None  # the path of a file that was not there before
+        self._file: Any = None
         self._owns_file = isinstance(file, (str, os.PathLike))
         if isinstance(file, (str, os.PathLike)):
-            exists = os.path.exists(file) and os.path.getsize(file) > 0
-            self._file: Any = open_file(file, "r+b" if mode == "a" and exists else f"{mode}b")
-            try:
-                if mode == "a" and exists:
-                    self._continue()
-            except BaseException:
-                self._file.close()
-                raise
+            self._open(os.path.abspath(os.fspath(file)), mode)
         elif mode == "a":
             raise InvalidArgument("only a file that is given by its path can be continued")
         else:
             self._file = file
 
+    def _open(self, path: str, mode: str) -> None:
+        if mode == "a" and os.path.exists(path) and os.path.getsize(path) > 0:
+            self._file = open_file(path, "r+b")
+            try:
+                self._continue()
+            except BaseException:
+                self._file.close()
+                raise
+            return
+        is_new = not os.path.lexists(path)
+        # Opened at once, so that a path that cannot be written to is told before the first step.
+        self._file = open_file(path, "xb" if mode == "x" else "wb", opener=_without_emptying)
+        self._cut_at = 0
+        self._made = path if is_new else None
+
     def _continue(self) -> None:
         with mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ) as existing:
             self._writer = _core.StreamWriter.append_to(existing, self._options, self._threads)
-        self._file.seek(self._writer.append_offset)
+        self._cut_at = self._writer.append_offset
+        self._file.seek(self._cut_at)
 
     def append(self, step: ArrayLike) -> None:
         """Write one step."""
-        self.extend(np.asarray(step)[np.newaxis])
+        self._was_tried = True
+        # A masked array is still one when extend() looks at it.
+        self.extend(np.asanyarray(step)[np.newaxis])
 
     def extend(self, steps: ArrayLike) -> None:
         """Write the steps that lie along an array's first axis."""
         file = self._open_file()
+        self._was_tried = True
         array = as_input(steps)
-        if self._writer is None:
-            self._writer = _core.StreamWriter(
+        writer = self._writer
+        if writer is None:
+            writer = _core.StreamWriter(
                 array.dtype.name, array.shape[1:], self._options, self._threads
             )
-        file.write(self._writer.push(array))
+        ready = writer.push(array)
+        self._writer, self._has_steps = writer, True  # not before the step was accepted
+        self._write(file, ready)
 
     def flush(self) -> None:
         """Make everything that was written readable for others."""
         file = self._open_file()
         if self._writer is not None:
-            file.write(self._writer.flush())
+            self._write(file, self._writer.flush())
         file.flush()
 
     def close(self) -> None:
@@ -112,15 +134,30 @@ class StreamWriter:
         if self._file is None:
             return
         file, self._file = self._file, None
+        is_void = self._was_tried and not self._has_steps
         try:
-            if self._writer is not None:
-                file.write(self._writer.finish())
+            if not is_void:
+                if self._writer is not None:
+                    self._write(file, self._writer.finish())
+                self._cut(file)
             file.flush()
-            if self._owns_file:
-                file.truncate()  # where a longer directory stood
         finally:
             if self._owns_file:
                 file.close()
+            if is_void and self._made is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self._made)
+
+    def _write(self, file: Any, data: bytes) -> None:
+        if data:
+            self._cut(file)
+            file.write(data)
+
+    def _cut(self, file: Any) -> None:
+        """Drop what stood in the file: behind a shorter part, its rest could not be read."""
+        if self._cut_at is not None and os.fstat(file.fileno()).st_size > self._cut_at:
+            file.truncate(self._cut_at)
+        self._cut_at = None
 
     def _open_file(self) -> Any:
         if self._file is None:
@@ -131,7 +168,12 @@ class StreamWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._was_tried |= exception[0] is not None
         self.close()
+
+
+def _without_emptying(path: str, flags: int) -> int:
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)
 
 
 class StreamReader:
@@ -190,6 +232,10 @@ class StreamReader:
             while len(pieces[-1]) == some:
                 pieces.append(self.read(some))
             return np.concatenate(pieces)
+        if count < 0:
+            raise InvalidArgument(
+                f"{count} steps: a count is 0 or more; read() gives all that are left"
+            )
         steps = np.empty((count, *self._step_shape), self._dtype)
         done = 0
         while done < count:

@@ -31,7 +31,7 @@ class Firn(Codec):  # type: ignore[misc]  # numcodecs has no types
     codec_id = "firn"
 
     def __init__(self, **options: Any) -> None:
-        self._options = CodecOptions(**options)
+        self._options = CodecOptions.of(options)
 
     def encode(self, buf: Any) -> bytes:
         array = ensure_ndarray_like(buf)

@@ -38,7 +38,7 @@ class FirnCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     is_fixed_size = False
 
     def __init__(self, **options: Any) -> None:
-        object.__setattr__(self, "options", CodecOptions(**options))
+        object.__setattr__(self, "options", CodecOptions.of(options))
 
     @classmethod
     def from_dict(cls, data: Any) -> FirnCodec:

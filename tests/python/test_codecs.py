@@ -54,6 +54,26 @@ def test_wrong_options_are_refused_at_once(options):
         Firn(abs=1, speed=9)
 
 
+def test_refusals_name_what_a_codec_takes():
+    from firn.numcodecs import Firn
+    from firn.zarr import FirnCodec
+
+    bounds = "abs=, rel=, pwrel=, psnr= or lossless=True"
+    for kind in (Firn, FirnCodec):
+        with pytest.raises(firn.InvalidArgument, match=f"one bound is needed, {bounds}, and none"):
+            kind()
+        with pytest.raises(firn.InvalidArgument, match=f"{bounds}; ratio= is for firn.compress"):
+            kind(ratio=10)
+        with pytest.raises(firn.InvalidArgument, match="chunks= says"):
+            kind(abs=1, chunk=(5, 5))
+        with pytest.raises(firn.InvalidArgument, match="tune=, which is for firn.compress"):
+            kind(abs=1, tune="psnr")
+        with pytest.raises(TypeError, match="no option speed=; there are abs, rel"):
+            kind(abs=1, speed=9)
+        for bound in ({"abs": 1}, {"rel": 1e-3}, {"pwrel": 1e-3}, {"psnr": 60}, {"lossless": True}):
+            kind(**bound)
+
+
 def test_integers_and_swapped_bytes_are_refused():
     from firn.numcodecs import Firn
 

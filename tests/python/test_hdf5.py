@@ -66,6 +66,15 @@ def test_wrong_options_are_refused():
         firn.hdf5()
     with pytest.raises(firn.InvalidArgument, match="fast, balanced, small"):
         firn.hdf5(abs=1, preset="tiny")
+    bounds = "abs=, rel=, pwrel=, psnr= or lossless=True"
+    with pytest.raises(firn.InvalidArgument, match=f"one bound is needed, {bounds}, and none"):
+        firn.hdf5()
+    with pytest.raises(firn.InvalidArgument, match=f"{bounds}; ratio= is for firn.compress"):
+        firn.hdf5(ratio=10)
+    with pytest.raises(firn.InvalidArgument, match="chunks= says"):
+        firn.hdf5(abs=1, chunk=(5, 5))
+    for bound in ({"abs": 1}, {"rel": 1e-3}, {"pwrel": 1e-3}, {"psnr": 60}, {"lossless": True}):
+        firn.hdf5(**bound)
 
 
 def test_integers_are_stored_as_they_are(in_tmp):

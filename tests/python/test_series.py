@@ -83,6 +83,111 @@ def test_files_are_continued(in_tmp):
         firn.StreamWriter("v.firn", mode="r", abs=1e-3)
 
 
+def test_a_continued_file_is_read_before_it_is_closed(in_tmp):
+    """Also when the new part is shorter than the directory in whose place it stands."""
+    field = smooth_field((5, 10, 12))
+    with firn.StreamWriter("u.firn", abs=1e-3) as writer:
+        for i in range(200):
+            writer.append(field[i % 5])
+            writer.flush()
+    writer = firn.StreamWriter("u.firn", mode="a", abs=1e-3)
+    assert firn.load("u.firn").shape == (200, 10, 12)
+    writer.append(0 * field[0])
+    writer.flush()
+    assert firn.load("u.firn").shape == (201, 10, 12)
+    writer.close()
+    assert firn.load("u.firn").shape == (201, 10, 12)
+
+
+def append_integers(writer):
+    writer.append(np.zeros((3, 3), int))
+
+
+def append_five_axes(writer):
+    writer.append(np.zeros((1, 1, 1, 1, 1), np.float32))
+
+
+def append_no_array(writer):
+    writer.append([[1.0], [1.0, 2.0]])
+
+
+def append_nothing(writer):
+    raise RuntimeError("before the first step")
+
+
+@pytest.mark.parametrize("mode", ["w", "a"])
+@pytest.mark.parametrize(
+    "fail", [append_integers, append_five_axes, append_no_array, append_nothing]
+)
+def test_a_file_is_kept_when_no_step_is_accepted(in_tmp, mode, fail):
+    firn.save("u.firn", smooth_field((4, 10, 12)), abs=1e-3)
+    before = open("u.firn", "rb").read()
+    with pytest.raises(Exception):
+        with firn.StreamWriter("u.firn", mode=mode, abs=1e-3) as writer:
+            fail(writer)
+    assert open("u.firn", "rb").read() == before
+    writer = firn.StreamWriter("u.firn", mode=mode, abs=1e-3)
+    with pytest.raises(Exception):
+        fail(writer)
+    if fail is not append_nothing:  # which a writer without `with` does not learn of
+        writer.close()
+    assert open("u.firn", "rb").read() == before
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"abs": -1}, {"abs": 1, "rel": 1}, {"abs": 1, "chunk": (9, 9, 9, 9, 9)}]
+)
+def test_a_file_is_kept_when_options_are_wrong(in_tmp, options):
+    firn.save("u.firn", smooth_field((4, 10, 12)), abs=1e-3)
+    before = open("u.firn", "rb").read()
+    with pytest.raises(firn.InvalidArgument):
+        with firn.StreamWriter("u.firn", **options) as writer:
+            writer.append(np.zeros((10, 12), np.float32))
+    assert open("u.firn", "rb").read() == before
+
+
+def test_a_longer_file_is_replaced(in_tmp):
+    field = smooth_field((30, 10, 12))
+    firn.save("u.firn", field, lossless=True)
+    with firn.StreamWriter("u.firn", abs=1e-3) as writer:
+        with pytest.raises(TypeError):
+            append_integers(writer)
+        writer.append(field[0])
+    assert firn.load("u.firn").shape == (1, 10, 12)
+    with firn.StreamWriter("u.firn", abs=1e-3):
+        pass
+    assert os.path.getsize("u.firn") == 0
+
+
+@pytest.mark.parametrize("mode", ["w", "x", "a"])
+def test_no_file_is_left_when_no_step_is_accepted(in_tmp, mode):
+    with pytest.raises(TypeError):
+        with firn.StreamWriter("u.firn", mode=mode, abs=1e-3) as writer:
+            append_integers(writer)
+    assert os.listdir() == []
+    with pytest.raises(FileNotFoundError):
+        firn.StreamWriter("missing/u.firn", mode=mode, abs=1e-3)
+
+
+def test_a_path_may_be_a_pipe(in_tmp):
+    os.mkfifo("pipe")
+    arrived = []
+    thread = threading.Thread(target=lambda: arrived.extend(firn.StreamReader("pipe")))
+    thread.start()
+    with firn.StreamWriter("pipe", abs=1e-3) as writer:
+        writer.extend(smooth_field((5, 10, 12)))
+    thread.join()
+    assert len(arrived) == 5
+
+
+def test_a_negative_count_is_refused(in_tmp):
+    firn.save("u.firn", smooth_field((4, 10, 12)), abs=1e-3)
+    with firn.StreamReader("u.firn") as reader:
+        with pytest.raises(firn.InvalidArgument, match=r"-1 steps.*read\(\) gives all"):
+            reader.read(-1)
+        assert len(reader.read(0)) == 0 and len(reader.read()) == 4
+
+
 def test_the_last_step_before_an_error_is_kept(in_tmp):
     field = smooth_field((5, 40, 50))
     with pytest.raises(RuntimeError, match="unstable"):
@@ -191,3 +296,10 @@ def test_estimates_are_near(ocean):
     found = firn.estimate(ocean, ratio=20)
     assert found.bound == "ratio"
     assert found.bound_abs == pytest.approx(firn.info(firn.compress(ocean, ratio=20)).bound_abs, rel=0.4)
+
+
+def test_a_masked_step_is_refused(tmp_path):
+    step = np.ma.masked_array(np.zeros((3, 3), np.float32), mask=np.eye(3, dtype=bool))
+    with firn.StreamWriter(tmp_path / "m.firn", abs=1e-3) as writer:
+        with pytest.raises(TypeError, match="masked"):
+            writer.append(step)
