@@ -72,7 +72,7 @@ def read_header(reader):
     chunk_extents = extents if one_chunk else [reader.varint() for _ in range(rank)]
     boxes = [(min(extent, length), extent) for extent, length in zip(extents, chunk_extents)]
     require(all(length > 0 or extent == 0 for length, extent in boxes)
-            and math.prod(length for length, _ in boxes) <= 1 << 24, f"chunk extents "
+            and math.prod(chunk_extents) <= 1 << 24, f"chunk extents "
             f"{chunk_extents}")
 
     bound = reader.number("d") if kind != LOSSLESS else 0.0
