@@ -275,6 +275,18 @@ bool is_pipe(const std::string& path) {
          (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
 }
 
+// Files that are mistaken for values.
+static void refuse_containers(const std::string& name, std::span<const std::uint8_t> bytes) {
+  constexpr std::uint8_t kHdf5[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1A, '\n'};
+  if (bytes.size() >= sizeof kHdf5 && std::equal(kHdf5, std::end(kHdf5), bytes.begin())) {
+    fail(ExitCode::usage,
+         "{} is an HDF5 or netCDF-4 file: its datasets are compressed by 'firn h5 compress'", name);
+  }
+  if (firn::inspect(bytes)) {
+    fail(ExitCode::usage, "{} is a Firn stream already: 'firn decompress' gives its values", name);
+  }
+}
+
 Field open_field(const std::string& path, const FieldRequest& request) {
   const NameHints hints = hints_from_name(path);
   const std::optional<firn::Type> type = request.type ? request.type : hints.type;
@@ -294,6 +306,7 @@ Field open_field(const std::string& path, const FieldRequest& request) {
     return open_npy(std::move(field), request);
   }
 
+  refuse_containers(field.name, bytes);
   if (!type) {
     fail(ExitCode::usage, "{}", describe_missing_type(field.name, bytes.size(), shape));
   }

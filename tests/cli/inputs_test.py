@@ -43,6 +43,20 @@ class Names(CliTest):
                          r"\Afirn: note: --dims 30x20x6 is the reverse .*slowest first.*\n\Z")
 
 
+class Containers(CliTest):
+
+    def test_are_not_taken_for_values(self):
+        self.compressed()
+        self.write("in.h5", b"\x89HDF\r\n\x1a\n" + bytes(392))
+        for options in ((), ("--type", "f32", "--dims", "100")):
+            self.fails(runner.USAGE, "compress", "--abs", "1", *options, "in.h5", "a",
+                       says="firn h5 compress")
+        size = len(self.read("u.firn"))
+        self.write("v.firn", self.read("u.firn") + bytes(-size % 4))
+        self.fails(runner.USAGE, "compress", "--abs", "1", "--type", "f32", "--dims",
+                   str((size + 3) // 4), "v.firn", "a", says="Firn stream already")
+
+
 class Mismatches(CliTest):
 
     def test_a_size_that_does_not_fit_says_what_would(self):
