@@ -353,11 +353,11 @@ std::optional<double> RateSearch::next_bound() {
 // ways that were chosen elsewhere are not good here.
 bool RateSearch::is_dear(const Point& here) const {
   constexpr double kNear = 1, kLeap = 1;
-  const double size = evenly(bits_wanted() + here.size);
+  const double bits = exp2_of(bits_wanted() + here.size);
   return std::any_of(points_.begin(), points_.end(), [&](const Point& other) {
     const double run = other.bound - here.bound;
     return std::fabs(run) < kNear &&
-           size - evenly(bits_wanted() + other.size) > kLeap - kSteepest * std::max(run, 0.0);
+           bits - exp2_of(bits_wanted() + other.size) > kLeap - kSteepest * std::max(run, 0.0);
   });
 }
 
