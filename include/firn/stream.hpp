@@ -77,8 +77,8 @@ class FIRN_API StreamReader {
   // is damaged, the steps before it come first, then every call fails.
   Result<std::uint64_t> read(const MutableArrayView& out, const Execution& execution = {});
 
-  // After a read() that gave no steps: what was fed ends with a whole part. False at the end of the
-  // input means that the series was cut off.
+  // After a read() that gave no steps: what was fed ends with a whole part, or is nothing. False at
+  // the end of the input means that the series was cut off.
   bool at_boundary() const;
 
  private:
