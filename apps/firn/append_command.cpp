@@ -43,8 +43,7 @@ class Hold {
  public:
   explicit Hold(const std::string& path) : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     // Whoever was faster has put another file in its place by now.
-    struct stat held {
-    }, there{};
+    struct stat held = {}, there = {};
     if (descriptor_ < 0 || ::fstat(descriptor_, &held) != 0 || !S_ISREG(held.st_mode)) return;
     if ((::flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
         ::stat(path.c_str(), &there) != 0 || there.st_ino != held.st_ino) {

@@ -259,8 +259,8 @@ FIRN_C_API uint64_t firn_reader_next_steps(const firn_reader* reader);
  * there were, 0 when more bytes are needed. */
 FIRN_C_API firn_status firn_reader_read(firn_context* context, firn_reader* reader,
                                         const firn_array* out, uint64_t* steps);
-/* After a read that gave no steps: 1 when what was fed ends with a whole part; 0 at the end of the
- * input means that the series was cut off. */
+/* After a read that gave no steps: 1 when what was fed ends with a whole part, or is nothing; 0 at
+ * the end of the input means that the series was cut off. */
 FIRN_C_API int32_t firn_reader_at_boundary(firn_reader* reader);
 
 FIRN_C_API const char* firn_status_name(firn_status status);
