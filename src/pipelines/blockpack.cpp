@@ -1,6 +1,7 @@
 #include "pipelines/blockpack.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "encode/blockpack.hpp"
 #include "encode/ceresz.hpp"
@@ -16,15 +17,26 @@ constexpr OrderSearch kSearch{.max_lags = 3, .sample = 1024};
 // A part of fewer values would not tell what all take.
 constexpr std::size_t kLeastRehearsed = 4096;
 
-// About what encoding takes, from a quarter of the superblocks: of each four neighbours one, and
-// not always the same, since rows may be as long as a few of them. `out` is written over.
-template <class Q>
-std::size_t rehearsed_size(const Q* codes, std::size_t count, const predict::Lags& lags,
-                           simd::Target target, std::uint8_t* out) {
-  constexpr std::size_t kOneIn = 4;
+// Rehearsals look at about a quarter of the superblocks.
+constexpr std::size_t kOneIn = 4;
+
+// Of each four neighbours one, and not always the same, since rows may be as long as a few of them:
+// by multiples of the golden section, the first two bits of their fraction.
+std::size_t rehearsed_superblock(std::size_t i) {
+  return (i * kOneIn + (static_cast<std::uint32_t>(i) * 2654435769U >> 30)) * encode::kSuperblock;
+}
+std::size_t rehearsed_superblocks(std::size_t count) {
+  const std::size_t all = count / encode::kSuperblock / kOneIn;
+  return all + (rehearsed_superblock(all) + encode::kSuperblock <= count ? 1 : 0);
+}
+
+// About what encoding takes, from these; begin_of(i): where the codes of the i-th begin. `out` is
+// written over.
+template <class Q, class BeginOf>
+std::size_t rehearsed_size(const Q* codes, std::size_t count, BeginOf begin_of,
+                           const predict::Lags& lags, simd::Target target, std::uint8_t* out) {
   const auto& predict = predict::kernels<Q>(target);
   const auto& kernels = encode::blockpack_kernels<Q>(target);
-  const std::size_t superblocks = count / encode::kSuperblock;
   Q residuals[encode::kBlockpackTile];
   std::size_t filled = 0, seen = 0, bytes = 0;
   const auto encode = [&] {
@@ -32,12 +44,8 @@ std::size_t rehearsed_size(const Q* codes, std::size_t count, const predict::Lag
     seen += filled;
     filled = 0;
   };
-  for (std::size_t i = 0; i < superblocks; i += kOneIn) {
-    // By multiples of the golden section, the first two bits of their fraction.
-    const std::size_t at = i + (static_cast<std::uint32_t>(i / kOneIn) * 2654435769U >> 30);
-    if (at >= superblocks) break;
-    predict.difference(codes + at * encode::kSuperblock, encode::kSuperblock, lags,
-                       residuals + filled);
+  for (std::size_t i = 0; i < rehearsed_superblocks(count); ++i) {
+    predict.difference(codes + begin_of(i), encode::kSuperblock, lags, residuals + filled);
     filled += encode::kSuperblock;
     if (filled == encode::kBlockpackTile) encode();
   }
@@ -45,9 +53,44 @@ std::size_t rehearsed_size(const Q* codes, std::size_t count, const predict::Lag
   return bytes * count / seen;
 }
 
+// The same of a line, of which nothing else is quantised. False: it has exact points, or no codes
+// of this kind, or it is short.
+template <class T, class Q>
+bool rehearse_line(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+                   std::uint8_t* out, Encoded* encoded) {
+  // Each with what differences look back at.
+  constexpr std::size_t kBefore = 16, kRow = kBefore + encode::kSuperblock;
+  const std::size_t count = chunk.count();
+  const T* const line = contiguous_memory(chunk);
+  if (chunk.rank() != 1 || count < kLeastRehearsed || line == nullptr) return false;
+  Region all;
+  all.shape = {rehearsed_superblocks(count) * kRow};
+  T* const values = reinterpret_cast<T*>(workspace.values.reserve(all.shape.count() * sizeof(T)));
+  for (std::size_t i = 0; i < rehearsed_superblocks(count); ++i) {
+    const std::size_t begin = std::max(rehearsed_superblock(i), kBefore) - kBefore;
+    std::memcpy(values + i * kRow, line + begin, kRow * sizeof(T));
+  }
+  QuantizedChunk<T, Q> quantized;
+  const Box<const T> looked_at(values, {1}, all);
+  if (quantize_chunk<T, Q>(looked_at, parameters, workspace, &quantized) != QuantizeOutcome::done ||
+      quantized.exact_count != 0) {
+    return false;
+  }
+  const Orders orders =
+      choose_orders(quantized.codes, quantized.count, 1, looked_at.extents(), kSearch, workspace);
+  encoded->pipeline = Pipeline::blockpack;
+  encoded->size = rehearsed_size(
+      quantized.codes, count, [](std::size_t i) { return i * kRow + kBefore; },
+      lags_of(orders, 1, looked_at.extents()), workspace.target, out);
+  return true;
+}
+
 template <class T, class Q>
 QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
                           Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
+  if (parameters.rehearsal && rehearse_line<T, Q>(chunk, parameters, workspace, out, encoded)) {
+    return QuantizeOutcome::done;
+  }
   QuantizedChunk<T, Q> quantized;
   const QuantizeOutcome outcome = quantize_chunk<T, Q>(chunk, parameters, workspace, &quantized);
   if (outcome != QuantizeOutcome::done) return outcome;
@@ -70,7 +113,8 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   const auto& kernels = encode::blockpack_kernels<Q>(workspace.target);
   std::uint8_t* next = writer.here();
   if (parameters.rehearsal && quantized.count >= kLeastRehearsed) {
-    next += rehearsed_size(quantized.codes, quantized.count, lags, workspace.target, next);
+    next += rehearsed_size(quantized.codes, quantized.count, rehearsed_superblock, lags,
+                           workspace.target, next);
   } else {
     Q residuals[encode::kBlockpackTile];
     for (std::size_t begin = 0; begin < quantized.count; begin += encode::kBlockpackTile) {
