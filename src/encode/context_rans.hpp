@@ -61,10 +61,11 @@ class ContextRansEncoder {
                   context_rans_capacity<Q>(count));
   }
 
-  // About what encode() would return, from the entropies of the contexts: for comparisons.
+  // About what encode() would return, from the entropies of the contexts: for comparisons. Of many
+  // residuals one block in so many is looked at.
   template <class Q>
   std::size_t estimate(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
-                       simd::Target target);
+                       std::size_t one_in, simd::Target target);
 
  private:
   bool thorough_ = true;

@@ -29,15 +29,16 @@ constexpr std::size_t lanes_for(std::uint64_t payload_bytes) {
 
 template <class Q>
 std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t* contexts,
-                                         std::size_t count, simd::Target target) {
+                                         std::size_t count, std::size_t one_in,
+                                         simd::Target target) {
   constexpr int kEscapeBits = 20;
   if (count == 0) return 0;
   ContextShifts shifts;
   Cell* const cells = cells_.reserve(count);
   const std::uint32_t* counts =
-      count_tokens(residuals, contexts, count, true, target, shifts, cells, histogram_);
-  double bits = 0;
-  std::size_t escapes = 0;
+      count_tokens(residuals, contexts, count, one_in, target, shifts, cells, histogram_);
+  double bits = 0, described = 0;
+  std::size_t escapes = 0, looked_at = 0;
   for (int c = 0; c < shifts.context_count; ++c) {
     const std::uint32_t* tokens = counts + c * kTokenCount;
     std::uint32_t total = 0;
@@ -49,14 +50,18 @@ std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t*
       // An escape takes some 20 bits; describing the distribution, 2 bits for each token.
       if (token == 32) escapes += seen;
       const int raw = token == 32 ? kEscapeBits : extra_bits(token);
-      bits += static_cast<double>(seen) * (raw - rough_log2(seen)) + 2;
+      bits += static_cast<double>(seen) * (raw - rough_log2(seen));
+      described += 2;
     }
     if (total == 0) continue;
-    bits += static_cast<double>(total) * (shifts.shift[c] + rough_log2(total)) + 8;
+    bits += static_cast<double>(total) * (shifts.shift[c] + rough_log2(total));
+    described += 8;
+    looked_at += total;
   }
   // Where there are many of them, what each takes.
   constexpr std::size_t kFew = 256;
-  if (escapes > count / kFew) {
+  if (escapes > looked_at / kFew) {
+    if (looked_at < count) return estimate(residuals, contexts, count, 1, target);
     std::int64_t more = 0;
     for (std::size_t i = 0; i < count; ++i) {
       if (cells[i] % kTokenCount != token_index(kEscapeToken)) continue;
@@ -65,7 +70,8 @@ std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t*
     }
     bits += static_cast<double>(more);
   }
-  return static_cast<std::size_t>(bits / 8);
+  bits *= static_cast<double>(count) / static_cast<double>(looked_at);
+  return static_cast<std::size_t>((bits + described) / 8);
 }
 
 template <class Q>
@@ -78,7 +84,7 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
   RansWriter writer;
   Cell* cells = cells_.reserve(count);
   const std::uint32_t* counts =
-      count_tokens(residuals, contexts, count, false, target, writer.shifts, cells, histogram_);
+      count_tokens(residuals, contexts, count, 0, target, writer.shifts, cells, histogram_);
   const int context_count = writer.shifts.context_count;
 
   // Distributions and the head of the payload.
@@ -138,7 +144,7 @@ std::size_t ContextRansEncoder::encode(const Q* residuals, const std::uint8_t* c
                                                   std::span<const std::size_t>, simd::Target,   \
                                                   std::uint8_t*, std::size_t);                  \
   template std::size_t ContextRansEncoder::estimate(const Q*, const std::uint8_t*, std::size_t, \
-                                                    simd::Target);
+                                                    std::size_t, simd::Target);
 FIRN_INSTANTIATE(std::int32_t)
 FIRN_INSTANTIATE(std::int64_t)
 #undef FIRN_INSTANTIATE

@@ -199,7 +199,7 @@ void correct_shifts(const Q* residuals, const std::uint8_t* contexts, std::size_
 
 template <class Q>
 const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contexts,
-                                  std::size_t count, bool roughly, simd::Target target,
+                                  std::size_t count, std::size_t one_in, simd::Target target,
                                   ContextShifts& shifts, Cell* cells,
                                   ScratchArray<std::uint32_t>& memory) {
   std::uint8_t largest = 0;
@@ -209,21 +209,35 @@ const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contex
   // More of them only where that is no more work than counting.
   const std::size_t tables = 2 * size <= count ? 4 : 2;
   std::uint32_t* counts = memory.reserve(std::max(kSampleBins, tables * size));
-  const std::uint64_t guessed = choose_shifts(residuals, contexts, count, roughly, counts, shifts);
-  context_rans_kernels<Q>(target).tokenize(residuals, contexts, shifts, count, cells);
+  const std::uint64_t guessed =
+      choose_shifts(residuals, contexts, count, one_in != 0, counts, shifts);
+  const auto tokenize = context_rans_kernels<Q>(target).tokenize;
   std::memset(counts, 0, tables * size * sizeof *counts);
-  count_cells(cells, count,
-              {counts, counts + size, counts + 2 % tables * size, counts + 3 % tables * size});
+  const auto count_from = [&](std::size_t begin, std::size_t length) {
+    tokenize(residuals + begin, contexts + begin, shifts, length, cells + begin);
+    count_cells(cells + begin, length,
+                {counts, counts + size, counts + 2 % tables * size, counts + 3 % tables * size});
+  };
+  constexpr std::size_t kMany = 65536, kBlock = 64;
+  if (one_in <= 1 || count < kMany) {
+    count_from(0, count);
+  } else {
+    // Not always the same of its neighbours: by multiples of the golden section.
+    for (std::size_t i = 0; (i + 1) * one_in * kBlock <= count; ++i) {
+      const std::uint64_t fraction = static_cast<std::uint32_t>(i) * 2654435769U;
+      count_from((i * one_in + static_cast<std::size_t>(fraction * one_in >> 32)) * kBlock, kBlock);
+    }
+  }
   for (std::size_t table = 1; table < tables; ++table) {
     for (std::size_t k = 0; k < size; ++k) counts[k] += counts[table * size + k];
   }
-  if (!roughly) correct_shifts(residuals, contexts, count, guessed, shifts, cells, counts);
+  if (one_in == 0) correct_shifts(residuals, contexts, count, guessed, shifts, cells, counts);
   return counts;
 }
 
 #define FIRN_INSTANTIATE(Q)                                                                    \
-  template const std::uint32_t* count_tokens(const Q*, const std::uint8_t*, std::size_t, bool, \
-                                             simd::Target, ContextShifts&, Cell*,              \
+  template const std::uint32_t* count_tokens(const Q*, const std::uint8_t*, std::size_t,       \
+                                             std::size_t, simd::Target, ContextShifts&, Cell*, \
                                              ScratchArray<std::uint32_t>&);
 FIRN_INSTANTIATE(std::int32_t)
 FIRN_INSTANTIATE(std::int64_t)

@@ -11,11 +11,12 @@
 
 namespace firn::encode {
 
-// Sets the shifts, roughly if that will do, and cells[i]. Returns how many tokens each cell has, an
-// array in `memory`.
+// Sets the shifts and cells[i]. Returns how many tokens each cell has, an array in `memory`.
+// `one_in`: 0, or how rough a look will do: shifts are guessed, and only one block of residuals in
+// so many, when there are many, is looked at.
 template <class Q>
 const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contexts,
-                                  std::size_t count, bool roughly, simd::Target target,
+                                  std::size_t count, std::size_t one_in, simd::Target target,
                                   ContextShifts& shifts, Cell* cells,
                                   ScratchArray<std::uint32_t>& memory);
 

@@ -147,6 +147,8 @@ std::size_t ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::Choice* choic
   return with_box(chunk, [&]<class T>(const Box<const T>& box) {
     auto parameters = parameters_of(chunk, choice);
     parameters.rehearsal = true;
+    // Where there are others, what one takes need not be known to a percent.
+    parameters.look_at_one_in = grid_.count() > 1 ? 2 : 1;
     const pipelines::Encoded encoded =
         pipelines::encode<T>(box, parameters, workspace, workspace.output.reserve(capacity_));
     keep(encoded.choice, choice);

@@ -383,6 +383,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   }
   Parameters for_trial = parameters;
   for_trial.trial = true;
+  for_trial.look_at_one_in = 1;
   Judge judge(parameters, chunk.count());
   const bool may_train = parameters.thorough && !parameters.pointwise;
   if (options.trial) {

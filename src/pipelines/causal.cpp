@@ -569,7 +569,8 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   write_model(model, wavefront, writer);
   writer.advance(parameters.size_only()
-                     ? workspace.rans_encoder.estimate(codes, contexts, done, workspace.target)
+                     ? workspace.rans_encoder.estimate(codes, contexts, done,
+                                                       parameters.look_at_one_in, workspace.target)
                      : workspace.rans_encoder.encode(codes, contexts, done, {}, workspace.target,
                                                      writer.here(), rans_capacity(count, done)));
   // Errors are rounded to the nearest number, so the largest may be a little more than that.

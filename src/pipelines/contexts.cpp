@@ -108,7 +108,8 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   writer.write<std::uint8_t>(static_cast<std::uint8_t>(shift));
   writer.advance(parameters.size_only()
-                     ? workspace.rans_encoder.estimate(residuals, contexts, count, workspace.target)
+                     ? workspace.rans_encoder.estimate(residuals, contexts, count,
+                                                       parameters.look_at_one_in, workspace.target)
                      : workspace.rans_encoder.encode(residuals, contexts, count, {},
                                                      workspace.target, writer.here()));
   *encoded = {Pipeline::contexts, writer.size(), quantized.max_error};

@@ -208,7 +208,8 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       frozen | static_cast<unsigned>(fineness) << 4 | (any_stencil ? kAnyStencil : 0)));
   writer.write_bytes(bases);
   writer.advance(parameters.size_only()
-                     ? workspace.rans_encoder.estimate(codes, contexts, count, workspace.target)
+                     ? workspace.rans_encoder.estimate(codes, contexts, count,
+                                                       parameters.look_at_one_in, workspace.target)
                      : workspace.rans_encoder.encode(codes, contexts, count, segments,
                                                      workspace.target, writer.here()));
   *encoded = {Pipeline::interp, writer.size(), coder.rounded_up(max_error)};

@@ -54,6 +54,7 @@ struct Parameters {
   bool tune_psnr = false;                 // automatic: the least size at equal PSNR
   bool trial = false;                     // only Encoded::size is wanted, and only about
   bool rehearsal = false;                 // likewise, but to a percent or so
+  std::size_t look_at_one_in = 1;         // block of many residuals, in a rehearsal
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   bool pointwise = false;                 // the bound is relative to each value's magnitude
   int margin = 0;
