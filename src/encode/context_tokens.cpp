@@ -213,20 +213,17 @@ const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contex
       choose_shifts(residuals, contexts, count, one_in != 0, counts, shifts);
   const auto tokenize = context_rans_kernels<Q>(target).tokenize;
   std::memset(counts, 0, tables * size * sizeof *counts);
-  const auto count_from = [&](std::size_t begin, std::size_t length) {
-    tokenize(residuals + begin, contexts + begin, shifts, length, cells + begin);
-    count_cells(cells + begin, length,
-                {counts, counts + size, counts + 2 % tables * size, counts + 3 % tables * size});
-  };
   constexpr std::size_t kMany = 65536, kBlock = 64;
-  if (one_in <= 1 || count < kMany) {
-    count_from(0, count);
-  } else {
+  const bool all = one_in <= 1 || count < kMany;
+  const std::size_t block = all ? count : kBlock, blocks = all ? 1 : count / (one_in * kBlock);
+  for (std::size_t i = 0; i < blocks; ++i) {
     // Not always the same of its neighbours: by multiples of the golden section.
-    for (std::size_t i = 0; (i + 1) * one_in * kBlock <= count; ++i) {
-      const std::uint64_t fraction = static_cast<std::uint32_t>(i) * 2654435769U;
-      count_from((i * one_in + static_cast<std::size_t>(fraction * one_in >> 32)) * kBlock, kBlock);
-    }
+    const std::uint64_t fraction = all ? 0 : static_cast<std::uint32_t>(i) * 2654435769U;
+    const std::size_t begin =
+        (i * one_in + static_cast<std::size_t>(fraction * one_in >> 32)) * block;
+    tokenize(residuals + begin, contexts + begin, shifts, block, cells + begin);
+    count_cells(cells + begin, block,
+                {counts, counts + size, counts + 2 % tables * size, counts + 3 % tables * size});
   }
   for (std::size_t table = 1; table < tables; ++table) {
     for (std::size_t k = 0; k < size; ++k) counts[k] += counts[table * size + k];
