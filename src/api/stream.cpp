@@ -11,7 +11,6 @@
 #include "container/series.hpp"
 #include "engine/compress.hpp"
 #include "engine/decompress.hpp"
-#include "engine/rate.hpp"
 
 namespace firn {
 namespace {
@@ -132,7 +131,7 @@ struct StreamWriter::State {
     // Makes up for half of what the others took too much or too little.
     const double wanted = std::clamp(fair - debt / 2, fair / 2, fair * 2);
     const double bound = next_bound(bits_of(wanted, part_bytes));
-    auto plan = engine::plan_for_bound(values, options, bound, crew);
+    auto plan = plan::plan_for_bound(values, options, bound, crew);
     if (!plan) return plan.error();
     engine::Output output(buffer);
     if (const Status status = engine::compress(values, *plan, execution, crew, scratch, output);

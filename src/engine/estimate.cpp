@@ -9,7 +9,7 @@
 #include "container/header.hpp"
 #include "container/records.hpp"
 #include "engine/pass.hpp"
-#include "engine/rate.hpp"
+#include "engine/rate_search.hpp"
 #include "engine/sample.hpp"
 
 namespace firn::engine {

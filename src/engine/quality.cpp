@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/rate.hpp"
 #include "plan/plan.hpp"
 
 namespace firn::engine {
@@ -81,7 +80,7 @@ Status compress_to_psnr(const ArrayView& array, const Options& options, const Ex
   std::vector<SquaredError> errors;
   double chosen_at = 0, error = 0;
   const auto attempt = [&](double bound) -> Status {
-    auto plan = plan_for_bound(array, options, bound, workers);
+    auto plan = plan::plan_for_bound(array, options, bound, workers);
     if (!plan) return plan.error();
     plan->parameters.tune_psnr = true;
     constexpr double kSameChoice = 1.5;

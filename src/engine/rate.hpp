@@ -1,131 +1,17 @@
-// The finest bound that brings an array to a wanted ratio.
-//
-// Size falls with the bound about as 2^-bits does (CEAZ, 3.2.2), but not where most codes are zero
-// and not where a field has a grid of its own, so the bound is searched for: on a sample of the
-// array (a few percent), then by rehearsing what its chunks take, or by compressing them where
-// that is no more work. Compressions after that are led to the size (engine/pass.hpp).
+// Compression to a ratio: the bounds that engine/rate_search.hpp tells are tried until one meets
+// it.
 #pragma once
 
 #include <firn/firn.hpp>
-#include <optional>
-#include <vector>
 
 #include "engine/compress.hpp"
-#include "engine/pass.hpp"
-#include "engine/sample.hpp"
 #include "pipelines/workers.hpp"
-#include "plan/plan.hpp"
 
 namespace firn::engine {
-
-// The plan for a bound that was found; 0: lossless. The header says what was asked for.
-Result<plan::Plan> plan_for_bound(const ArrayView& array, const Options& options, double bound_abs,
-                                  pipelines::Workers& workers);
-
-// Ratios at which it is tried whether nothing needs to be lost.
-inline constexpr double kMostLossless = 1 / 0.3;
 
 // Compresses under options.bound, a ratio. Chunks are encoded in the way that was best the first
 // time.
 Status compress_to_ratio(const ArrayView& array, const Options& options, const Execution& execution,
                          pipelines::Workers& workers, CompressScratch& scratch, Output& output);
-
-class RateSearch {
- public:
-  // options.bound is a ratio.
-  RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers);
-
-  // A bound to try, and by how many 256ths the step that is expected to meet the size is finer than
-  // its own.
-  struct Try {
-    double bound_abs = 0;  // 0: nothing needs to be lost
-    unsigned finer = 0;
-    bool rehearsal = false;  // only to see what chunks take
-
-    // Half the expected step, log2.
-    double step() const;
-  };
-  Result<Try> first();
-  plan::Plan plan(const Try& attempt) const;
-  // A compression with this bound. `values` of each chunk; `other_bytes` of the stream.
-  Pass pass(const Try& attempt, std::vector<std::uint64_t> values, double other_bytes) const;
-  // After it: what to try next, or nothing when it met the size or nothing better is to be
-  // expected. Forgets the ways in which chunks were encoded when that is so far off that others may
-  // be better.
-  std::optional<Try> next(const Try& attempt, const Pass& pass,
-                          std::vector<pipelines::Choice>* choices);
-  // The same after a rehearsal, of the sizes that chunks would have.
-  Try next(const Try& attempt, std::vector<ChunkSize> sizes, double other_bytes,
-           std::vector<pipelines::Choice>* choices);
-  // Whether the last one is the best so far.
-  bool best() const { return best_; }
-  double target_bytes() const { return target_bytes_; }
-
- private:
-  // A compression's bound and size over what is wanted, or a sample's bound and bits a value; log2.
-  struct Point {
-    double bound;
-    double size;
-    bool sure = true;  // or only expected, or of chunks that were encoded in other ways
-    bool rehearsal = false;
-    double chosen_at = 0;  // where its chunks' choices were made
-  };
-  Try lossy();
-  // Its bits a value, log2.
-  double take_sample(double log_bound);
-  double solve(double log_bits);
-  std::pair<Point, Point> segment(double Point::*axis, double value) const;
-  double sampled_bound(double log_bits) const;
-  bool sampled_near(double log_bound, double distance) const;
-  double highest_for(double width) const;
-  double bound_of(double log_bound) const;
-  double within_reach(double log_bound);
-  double bits_wanted() const;
-  double bytes_for_chunks(double other_bytes) const;
-  double slope() const;
-  double sampled_slope(double from, double to) const;
-  std::optional<Try> better(const Point& here, const Try& attempt, std::vector<ChunkSize> sizes,
-                            std::vector<pipelines::Choice>* choices);
-  // As its logarithm.
-  std::optional<double> next_bound();
-  std::optional<Try> coarser(const Try& last);
-  std::optional<Try> after(const Try& attempt, const Pass& pass,
-                           std::vector<pipelines::Choice>* choices);
-  std::optional<Try> last_resort(std::vector<pipelines::Choice>* choices);
-  Try afresh_at_highest(std::vector<pipelines::Choice>* choices);
-  Try with_reserve(double wanted) const;
-  bool is_dear(const Point& here) const;
-  // Sizes of chunks that were encoded in other ways tell nothing.
-  void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
-
-  const ArrayView& array_;
-  const Options& options_;
-  pipelines::Workers& workers_;
-  plan::Plan plan_;  // for any bound
-  double target_bytes_;
-  std::optional<double> fill_;
-  double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense
-  bool knows_highest_ = false;       // or only that it is not lower
-  bool deeper_ = false;              // the lowest one has been lowered
-  bool fresh_at_highest_ = false;    // chunks have been encoded there in ways chosen there
-  bool only_lossless_ = false;       // no bound is of use
-  bool lossless_failed_ = false;     // to be small enough
-  bool is_last_ = false;             // nothing is tried after this one
-  bool automatic_ = false;           // the choice of pipelines
-  bool rehearses_ = false;           // before compressing
-
-  std::optional<Sample> sample_;
-  std::vector<Point> samples_;                     // by bound
-  std::vector<pipelines::Choice> sample_choices_;  // of its chunks, made at this bound (log2):
-  double sample_chosen_at_ = 0;
-  double from_ = 0, to_ = 0;  // between which of them the array's size is sought
-
-  std::vector<Point> points_;  // compressions, in order
-  double chosen_at_ = 0;       // log2 of the bound at which their chunks' choices were made
-  double best_off_ = 0;
-  bool best_ = false;
-  int attempts_ = 0, given_up_ = 0, rehearsals_ = 0, times_coarser_ = 0, times_chosen_anew_ = 0;
-  std::vector<ChunkSize> sizes_;  // by the last compression, in part as they are expected
-};
 
 }  // namespace firn::engine

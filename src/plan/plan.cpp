@@ -396,6 +396,16 @@ void resolve_bound(const ArrayView& array, pipelines::Workers& workers, Plan* pl
 
 }  // namespace
 
+Result<Plan> plan_for_bound(const ArrayView& array, const Options& options, double bound_abs,
+                            pipelines::Workers& workers) {
+  Options fixed = options;
+  fixed.bound = bound_abs > 0 ? Bound::abs(bound_abs) : Bound::lossless();
+  fixed.max_abs.reset();
+  auto plan = make_plan(array, fixed, workers);
+  if (plan) plan->header.bound = options.bound;
+  return plan;
+}
+
 void change_bound(const ArrayView& array, double bound_abs, pipelines::Workers& workers,
                   Plan* plan) {
   array.type == Type::f32 ? change_bound_of<float>(array, bound_abs, workers, plan)

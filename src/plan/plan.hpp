@@ -27,6 +27,10 @@ Result<Plan> make_plan(const ArrayView& array, const Options& options, pipelines
 Status make_plan(const ArrayView& array, const Options& options, pipelines::Workers& workers,
                  Plan* plan);
 
+// The plan for a bound that was found for what the options ask, which the header says; 0: lossless.
+Result<Plan> plan_for_bound(const ArrayView& array, const Options& options, double bound_abs,
+                            pipelines::Workers& workers);
+
 // Absolute bounds between which a step and its inverse are normal numbers of the type. Above, a
 // plan has the largest; below, it is lossless.
 double largest_bound(Type type);

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "engine/compress.hpp"
-#include "engine/rate.hpp"
+#include "engine/rate_search.hpp"
 #include "plan/books.hpp"
 #include "plan/plan.hpp"
 #include "support/round_trip.hpp"

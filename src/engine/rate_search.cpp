@@ -1,0 +1,429 @@
+#include "engine/rate_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/elementary.hpp"
+#include "container/format.hpp"
+
+namespace firn::engine {
+namespace {
+
+// The sample; it may be smaller where it costs more, and rehearsals follow.
+constexpr std::uint64_t kSampleShare = 24, kSmallSampleShare = 40;
+constexpr std::uint64_t kLeastSample = 8192, kLeastSmallSample = 4096, kMostSample = 1 << 20;
+// What a rough look tells when a value takes so many bits, in the median of many fields: it sees
+// more than what is left for contexts, and less than whole blocks take.
+double rough_bits(double bits, bool automatic, Preset preset) {
+  if (automatic) return bits + (preset == Preset::small ? 0.6 : 0.35);
+  return std::max(bits - 0.6, 0.6 * bits);
+}
+// So many compressions may be given up on the way.
+constexpr int kOften = 4;
+constexpr int kMaxAttempts = 8;
+// And ways be chosen anew where those of elsewhere take too much.
+constexpr int kMostChosenAnew = 3;
+// How near a bound is the same, in octaves.
+constexpr double kSame = 1e-3;
+// Chunks keep the way they were encoded in under bounds that are not further apart.
+constexpr double kSameChoice = 2;
+
+// Of two sizes over what is wanted: those within the limits come first, then those too small, then
+// those too large.
+bool is_better(double size, double other) {
+  const auto kind = [](double each) { return each > kMostSize ? 2 : each < kLeastSize ? 1 : 0; };
+  if (kind(size) != kind(other)) return kind(size) < kind(other);
+  return std::fabs(size - 1) < std::fabs(other - 1);
+}
+
+}  // namespace
+
+RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers)
+    : array_(array), options_(options), workers_(workers) {
+  target_bytes_ =
+      static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
+}
+
+double RateSearch::Try::step() const { return log2_of(bound_abs * ((256.0 - finer) / 256)); }
+
+plan::Plan RateSearch::plan(const Try& attempt) const {
+  plan::Plan plan = plan_;
+  if (attempt.bound_abs == 0) return plan;
+  const double bound = attempt.bound_abs / (1 - exp2_of(-format::kMaxMargin));
+  plan::change_bound(array_, options_.max_abs ? std::min(bound, *options_.max_abs) : bound,
+                     workers_, &plan);
+  plan.parameters.finer = static_cast<std::uint8_t>(attempt.finer);
+  return plan;
+}
+
+// No bound above the width of the range is of use.
+double RateSearch::highest_for(double width) const {
+  double bound = std::min(width, plan::largest_bound(array_.type));
+  if (options_.max_abs) bound = std::min(bound, *options_.max_abs);
+  return log2_of(bound);
+}
+
+// Not outside by rounding.
+double RateSearch::bound_of(double log_bound) const {
+  return std::clamp(exp2_of(log_bound), plan::least_bound(array_.type),
+                    plan::largest_bound(array_.type));
+}
+
+double RateSearch::within_reach(double log_bound) {
+  if (log_bound > highest_ && !knows_highest_) {
+    const auto range = plan::value_range(array_, fill_, workers_);
+    knows_highest_ = true;
+    const double width = range.high - range.low;
+    if (std::isfinite(width)) highest_ = std::max(highest_, highest_for(width));
+  }
+  return std::clamp(log_bound, lowest_, highest_);
+}
+
+// The log of the bound at which the sample takes about 2^log_bits bits a value.
+double RateSearch::solve(double log_bits) {
+  // Where one is much work, few, unless they lead nowhere.
+  constexpr int kSteps = 7, kFewSteps = 3;
+  constexpr double kNowhere = 0.7;
+  // How far beyond the samples one may be, in octaves; and when those contradict each other.
+  constexpr double kFarthest = 6, kOnwards = 1;
+  constexpr double kTrusted = SampledCurve::kTrusted;
+  const double trusted = rehearses_ ? 2 * kTrusted : kTrusted;
+  const std::vector<SampledCurve::Point>& points = sampled_->points();
+  const double rough = rough_bits(exp2_of(log_bits), automatic_, options_.preset);
+  double at = 0, low = lowest_, high = highest_;
+  for (int halvings = 0; halvings < 8; ++halvings) {
+    at = (low + high) / 2;
+    (sampled_->whole().bits(exp2_of(at)) > rough ? low : high) = at;
+  }
+  const double looked = at;
+  // With these it takes more, and less.
+  double finer = lowest_ - kOnwards, coarser = highest_ + kOnwards;
+  for (int step = 0; step < kSteps; ++step) {
+    if (points.size() == 1) {
+      // One bit for each doubling of the bound, and more of those where there are few bits.
+      const SampledCurve::Point& known = points[0];
+      const double away = exp2_of(known.size) - exp2_of(log_bits) + (known.size - log_bits);
+      // Far enough to tell how steep the curve is.
+      const double least = away < 0 ? -kTrusted : kTrusted;
+      at = known.bound + (std::fabs(away) < kTrusted ? least : away);
+    } else if (points.size() > 1) {
+      at = sampled_->bound_for(log_bits);
+    }
+    if (!points.empty()) {
+      at = std::clamp(at, points.front().bound - kFarthest, points.back().bound + kFarthest);
+    }
+    const double middle = (finer + coarser) / 2;
+    if (at <= finer) at = std::min(finer + kOnwards, middle);
+    if (at >= coarser) at = std::max(coarser - kOnwards, middle);
+    at = within_reach(at);
+    if (sampled_->has_near(at, points.size() > 1 ? trusted : kSame)) break;
+    const double size = sampled_->take(at, plan(with_reserve(at)), workers_);
+    (size > log_bits ? finer : coarser) = at;
+    if (automatic_ && step + 1 >= kFewSteps && std::fabs(size - log_bits) < kNowhere) break;
+  }
+  if (points.size() < 2) return at;
+  double found = std::clamp(sampled_->bound_for(log_bits), points.front().bound - kFarthest,
+                            points.back().bound + kFarthest);
+  // Where blocks are packed, what was looked at errs in other ways than the sample does.
+  constexpr double kLook = 0.35;
+  if (rehearses_ && !automatic_) found += kLook * (looked - found);
+  return within_reach(found);
+}
+
+// Of a value, log2.
+double RateSearch::bits_wanted() const {
+  return log2_of(8 * target_bytes_ / static_cast<double>(array_.shape.count()));
+}
+
+// A small stream may be over before its chunks begin.
+double RateSearch::bytes_for_chunks(double other_bytes) const {
+  return std::max(target_bytes_ - other_bytes, 1.0);
+}
+
+Result<RateSearch::Try> RateSearch::first() {
+  auto plan = plan::plan_for_bound(array_, options_, 0, workers_);
+  if (!plan) return plan.error();
+  plan_ = *plan;
+  plan_.magnitude = 0;  // steps are so much finer than bounds that the usual margin will do
+  const std::uint64_t count = array_.shape.count();
+  if (count == 0) return Try{};
+  fill_ = plan->parameters.fill;
+  // Elsewhere a rehearsal is no less work than a compression.
+  automatic_ = plan->parameters.pipeline == Pipeline::automatic;
+  rehearses_ = automatic_ || plan->parameters.pipeline == Pipeline::blockpack;
+  const bool perhaps_lossless = options_.bound.value < kMostLossless;
+  const std::uint64_t values =
+      automatic_
+          ? std::max(count / kSmallSampleShare, perhaps_lossless ? kLeastSample : kLeastSmallSample)
+          : std::max(count / kSampleShare, kLeastSample);
+  sampled_.emplace(array_, plan->header.chunk, fill_, std::min(values, kMostSample));
+  const Roughness& whole = sampled_->whole();
+  // The values seen tell the range well enough, unless they are all the same.
+  knows_highest_ = !(whole.high() > whole.low());
+  const auto range = knows_highest_ ? plan::value_range(array_, fill_, workers_)
+                                    : plan::ValueRange{whole.low(), whole.high()};
+  const double width = std::min(range.high - range.low, std::numeric_limits<double>::max());
+  highest_ = highest_for(width);
+  const double floor = log2_of(plan::least_bound(array_.type));
+  only_lossless_ = !(range.high > range.low) || highest_ < floor;
+  if (only_lossless_) return Try{};
+  const double below = array_.type == Type::f32 ? 26 : 55;
+  lowest_ = std::clamp(log2_of(width) - below, floor, highest_);
+  // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
+  constexpr double kBoxes = 1.1;
+  if (perhaps_lossless &&
+      sampled_->lossless_bits(*plan, workers_) < kBoxes * exp2_of(bits_wanted())) {
+    return Try{};
+  }
+  return lossy();
+}
+
+RateSearch::Try RateSearch::lossy() {
+  const double found = solve(bits_wanted());
+  Try result = with_reserve(found);
+  result.rehearsal = rehearses_;
+  return result;
+}
+
+// Of evenly(), where the search is: as two compressions tell, unless they are too near each other,
+// or else the samples.
+double RateSearch::slope() const {
+  constexpr double kApart = 0.5, kApartAlike = 0.2, kUnlike = 2;
+  double sampled = -1;
+  if (sampled_->points().size() > 1) sampled = sampled_->slope();
+  for (std::size_t i = points_.size(); i-- > 1;) {
+    const Point &last = points_.back(), &other = points_[i - 1];
+    const double run = last.bound - other.bound;
+    const bool alike = last.rehearsal == other.rehearsal && last.sure == other.sure;
+    if (std::fabs(run) < (alike ? kApartAlike : kApart)) continue;
+    const double bits = bits_wanted();
+    const double seen = (evenly(last.size + bits) - evenly(other.size + bits)) / run;
+    return std::clamp(seen, kUnlike * sampled, sampled / kUnlike);
+  }
+  return sampled;
+}
+
+// A bound twice as coarse as the step that is wanted, so that the size can still be changed either
+// way.
+RateSearch::Try RateSearch::with_reserve(double wanted) const {
+  const double step = bound_of(wanted);
+  const double bound = std::min(2 * step, bound_of(highest_));
+  const auto finer = static_cast<unsigned>(256 * (1 - step / bound));
+  return {std::min(step / ((256.0 - finer) / 256), bound), finer};
+}
+
+Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
+                      double other_bytes) const {
+  constexpr int kSometimes = 2;
+  constexpr unsigned kFinest = 144;  // 256ths of what is expected
+  Pass::Goal goal{};
+  goal.bytes = bytes_for_chunks(other_bytes);
+  if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
+  goal.step = log2_of(attempt.bound_abs);
+  goal.finer = attempt.finer;
+  goal.finest = attempt.finer + (256 - attempt.finer) * kFinest / 256;
+  goal.coarsest = attempt.finer - std::min(attempt.finer, (256 - attempt.finer) / 2);
+  goal.slope = slope();
+  goal.try_coarser = goal.step < highest_ && given_up_ < kOften;
+  goal.try_finer = given_up_ < kSometimes;
+  return {std::move(values), sizes_, goal};
+}
+
+// Between neighbouring bounds with sizes on both sides of what is wanted, where the line through
+// these meets it, or in their middle when that does not lead anywhere. Else where the slope leads
+// from the last one.
+std::optional<double> RateSearch::next_bound() {
+  constexpr std::size_t kPatience = 4;
+  const Point last = points_.back();
+  auto sorted = points_;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const Point& a, const Point& b) { return a.bound < b.bound; });
+  const double bits = bits_wanted();
+  // What comes out too small is made larger with less loss than the other way round.
+  const double aim = sizes_.size() == 1 ? 0 : -0.08 * std::fabs(last.size);
+  const double rise = evenly(bits + aim) - evenly(bits + last.size);
+  double wanted = last.bound + rise / slope();
+  bool between = false;
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    const Point &below = sorted[i - 1], &above = sorted[i];
+    if (below.size < 0 || above.size > 0) continue;
+    const double high = evenly(bits + below.size), low = evenly(bits + above.size);
+    const double share =
+        points_.size() < kPatience ? (high - evenly(bits + aim)) / (high - low) : 0.5;
+    wanted = below.bound + share * (above.bound - below.bound);
+    between = true;
+    break;
+  }
+  if (!between) wanted = last.bound + std::clamp(wanted - last.bound, -kSameChoice, kSameChoice);
+  wanted = within_reach(wanted);
+  if (std::fabs(wanted - last.bound) < 1e-4) return {};
+  return wanted;
+}
+
+// Whether it takes much more than was seen under a bound that is hardly coarser, or finer: then
+// ways that were chosen elsewhere are not good here.
+bool RateSearch::is_dear(const Point& here) const {
+  constexpr double kNear = 1, kLeap = 1;
+  const double bits = exp2_of(bits_wanted() + here.size);
+  return std::any_of(points_.begin(), points_.end(), [&](const Point& other) {
+    const double run = other.bound - here.bound;
+    return std::fabs(run) < kNear && bits - exp2_of(bits_wanted() + other.size) >
+                                         kLeap - SampledCurve::kSteepest * std::max(run, 0.0);
+  });
+}
+
+void RateSearch::forget_if_far(double wanted, double here,
+                               std::vector<pipelines::Choice>* choices) {
+  if (std::fabs(wanted - chosen_at_) <= kSameChoice ||
+      std::fabs(wanted - here) <= kSameChoice / 2) {
+    return;
+  }
+  choices->clear();
+  sizes_.clear();
+  for (Point& point : points_) point.sure = false;
+}
+
+std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& pass,
+                                                std::vector<pipelines::Choice>* choices) {
+  const auto result = after(attempt, pass, choices);
+  if (is_last_) return {};
+  return result || best_size_ <= kMostSize ? result : last_resort(choices);
+}
+
+// What comes out too large, however coarse the bound, may do so in ways that were chosen elsewhere;
+// and near the last bits of values more than when nothing is lost.
+std::optional<RateSearch::Try> RateSearch::last_resort(std::vector<pipelines::Choice>* choices) {
+  if (!only_lossless_ && !fresh_at_highest_) return afresh_at_highest(choices);
+  const double reached = options_.bound.value / best_size_;
+  if (lossless_failed_ || reached > kMostLossless) return {};
+  is_last_ = true;
+  return Try{};
+}
+
+RateSearch::Try RateSearch::afresh_at_highest(std::vector<pipelines::Choice>* choices) {
+  fresh_at_highest_ = true;
+  choices->clear();
+  sizes_.clear();
+  return with_reserve(highest_);
+}
+
+std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass& pass,
+                                                 std::vector<pipelines::Choice>* choices) {
+  constexpr int kEnough = 3;
+  const double got = pass.size();
+  best_ = false;
+  if (!pass.given_up()) {
+    const bool small_enough = got <= kMostSize, lossless = attempt.bound_abs == 0;
+    // When nothing is lost, it need not be larger.
+    const double size = lossless && small_enough ? 1 : got;
+    best_ = attempts_ == 0 || is_better(size, best_size_);
+    if (best_) best_size_ = size;
+    ++attempts_;
+    if (lossless && !small_enough) {
+      lossless_failed_ = true;
+      if (only_lossless_) return {};
+      // By the samples, or, where these led here, with the least loss.
+      return sampled_->points().empty() ? lossy() : with_reserve(lowest_);
+    }
+    if (lossless || pass.met()) return {};
+    // Where sizes leap, one that is a little too small must do, after a while less little.
+    constexpr double kLittle = 0.025;
+    const double little = std::min(kLittle * exp2_of(attempts_ - kEnough), 1.0);
+    if (attempts_ >= kEnough && best_size_ <= kMostSize && best_size_ > 1 - little) return {};
+    if (attempts_ >= kMaxAttempts) return best_size_ <= kMostSize ? std::nullopt : coarser(attempt);
+    // Keeps one of the others, for the slope.
+    while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
+  }
+  given_up_ += pass.given_up();
+  const auto result =
+      better({pass.step(), log2_of(got), !pass.given_up()}, attempt, pass.sizes(), choices);
+  if (result) return result;
+  if (attempts_ > 0) return best_size_ <= kMostSize ? std::nullopt : coarser(attempt);
+  // One must come to its end.
+  given_up_ = kOften;
+  return Try{attempt.bound_abs, attempt.finer};
+}
+
+// The ratio comes before the bound: ever further from what was almost small enough.
+std::optional<RateSearch::Try> RateSearch::coarser(const Try& last) {
+  constexpr double kFirst = 0.125;
+  constexpr int kTimes = 9;
+  if (points_.empty() || times_coarser_ == kTimes) return {};
+  const auto least = std::min_element(
+      points_.begin(), points_.end(),
+      [](const Point& a, const Point& b) { return std::fabs(a.size) < std::fabs(b.size); });
+  const double from = times_coarser_ == 0 ? least->bound : last.step();
+  const double step = within_reach(from + kFirst * exp2_of(times_coarser_));
+  if (times_coarser_++ != 0 && step <= last.step() + kSame) return {};
+  return with_reserve(step);
+}
+
+RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> sizes,
+                                 double other_bytes, std::vector<pipelines::Choice>* choices) {
+  double bytes = 0;
+  for (const ChunkSize& each : sizes) bytes += each.bytes;
+  const double size = log2_of(bytes / bytes_for_chunks(other_bytes));
+  const double step = attempt.step();
+  auto result = better({step, size, false, true}, attempt, std::move(sizes), choices);
+  // Few chunks cannot be led far to the size, so that the bound is to be found first.
+  constexpr std::size_t kFewChunks = 4;
+  constexpr int kMostRehearsals = 3;
+  // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
+  // a rehearsal is most of a compression, giving up a few chunks of one is less work.
+  constexpr double kFair = 0.01, kNear = 0.15, kNearOne = 0.08, kNearTwo = 0.3, kNearMany = 0.25,
+                   kNearBlocks = 1.5;
+  if (!result || std::fabs(size) < kFair) return with_reserve(step);
+  if (result->bound_abs == 0) return *result;
+  // Differences are soon chosen anew.
+  constexpr double kFar = 0.3;
+  if (!automatic_ && std::fabs(result->step() - step) > kFar) choices->clear();
+  double near = kNearBlocks;
+  if (automatic_ && sizes_.size() >= kFewChunks) {
+    near = kNearMany;
+  } else if (automatic_ && rehearsals_ > 0) {
+    near = kNearTwo;
+  } else if (automatic_) {
+    // A single one is encoded again as a whole when it misses.
+    near = sizes_.size() == 1 ? kNearOne : kNear;
+  }
+  if (++rehearsals_ < kMostRehearsals && std::fabs(size) > near) {
+    result->rehearsal = true;
+  }
+  return *result;
+}
+
+std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& attempt,
+                                                  std::vector<ChunkSize> sizes,
+                                                  std::vector<pipelines::Choice>* choices) {
+  if (here.bound <= lowest_ && here.size < log2_of(kLeastSize)) {
+    // Most values may be much smaller than a few; or perhaps nothing needs to be lost.
+    if (deeper_) return lossless_failed_ ? std::nullopt : std::optional(Try{});
+    constexpr double kDeeper = 10;
+    deeper_ = true;
+    lowest_ = std::max(lowest_ - kDeeper, log2_of(plan::least_bound(array_.type)));
+  }
+  constexpr double kRounding = 1e-9;
+  if (attempt.step() >= highest_ - kRounding && here.size > 0) {
+    // The ways that were good elsewhere may not be the best here.
+    if (sizes_.empty() || fresh_at_highest_) return {};
+    return afresh_at_highest(choices);
+  }
+  if (!sizes_.empty() && is_dear(here) && times_chosen_anew_++ < kMostChosenAnew) {
+    std::erase_if(points_, [&](const Point& each) { return each.chosen_at == chosen_at_; });
+    choices->clear();
+    sizes_.clear();
+    return with_reserve(attempt.step());
+  }
+  if (sizes_.empty()) chosen_at_ = here.bound;
+  sizes_ = std::move(sizes);
+  points_.push_back(here);
+  points_.back().chosen_at = chosen_at_;
+  auto wanted = next_bound();
+  if (!wanted) return {};
+  const Try result = with_reserve(*wanted);
+  forget_if_far(*wanted, here.bound, choices);
+  return result;
+}
+
+}  // namespace firn::engine
