@@ -3,7 +3,6 @@
 include(CMakeFindDependencyMacro)
 find_dependency(TBB)
 find_dependency(PkgConfig)
-pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 if(FIRN_BUILD_STORE)

@@ -2,6 +2,7 @@
 #include "base/simd_target.hpp"
 
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,6 +20,18 @@ TEST(SimdTargets, EndWithTheReferenceAndHaveNames) {
   std::set<std::string> names;
   for (const Target target : targets) names.insert(name_of(target));
   EXPECT_EQ(names.size(), targets.size());
+}
+
+TEST(SimdTargets, AreWhatHighwayFinds) {
+  const auto& targets = available_targets();
+  for (const Target target : targets) {
+    if (target == Target::reference) continue;
+    EXPECT_NE(hwy::SupportedTargets() & static_cast<std::int64_t>(target), 0) << name_of(target);
+  }
+#if HWY_ARCH_X86
+  const bool has_avx2 = std::count(targets.begin(), targets.end(), Target{HWY_AVX2}) != 0;
+  EXPECT_EQ(has_avx2, (hwy::SupportedTargets() & HWY_AVX2) != 0);
+#endif
 }
 
 TEST(SimdTargets, TheEnvironmentChoosesOne) {
