@@ -31,6 +31,31 @@ template <class Q>
 constexpr int kWidths = 8 * sizeof(Q) + 1;
 constexpr std::size_t kSampleBins = std::size_t{2 * kWidths<std::int64_t> + 4} * kMaxContexts;
 
+// The bins of a group's residuals in a histogram of widths by context. Plain enough for compilers
+// to find vectors in it.
+template <class Q>
+void width_bins(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                std::uint16_t* bins) {
+  if constexpr (sizeof(Q) == 4) {
+    std::int32_t widths[kRansGroup];
+    for (std::size_t i = 0; i < count; ++i) {
+      // The exponent of a float tells; without the bits that could round it up.
+      const std::uint32_t size = magnitude(residuals[i]);
+      const auto first = static_cast<float>(static_cast<std::int32_t>(size & ~(size >> 1)));
+      const std::int32_t exponent = std::bit_cast<std::int32_t>(first) >> 23 & 0xFF;
+      widths[i] = std::max(exponent, 126) - 126;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      bins[i] = static_cast<std::uint16_t>(contexts[i] * kWidths<Q> + widths[i]);
+    }
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      bins[i] = static_cast<std::uint16_t>(
+          contexts[i] * kWidths<Q> + static_cast<int>(std::bit_width(magnitude(residuals[i]))));
+    }
+  }
+}
+
 // The shift of each of the contexts in the set, from the median magnitude of about so many groups:
 // it brings that below 4. Returns the set of those of which this is a guess, from a few residuals
 // or none.
@@ -45,19 +70,20 @@ std::uint64_t sample_shifts(const Q* residuals, const std::uint8_t* contexts, st
   std::uint32_t* const others = histogram + number * kBins;
   std::uint32_t* const modulo = others + number * kBins;
   std::memset(histogram, 0, sizeof *histogram * number * (2 * kBins + 4));
-  const auto for_each_sampled = [&](std::uint64_t of, auto visit) {
+  const auto for_each_sampled = [&](auto visit) {
     for (std::size_t group = 0; group < count; group += step * kRansGroup) {
-      const std::size_t end = std::min(count, group + kRansGroup);
-      for (std::size_t i = group; i < end; ++i) {
-        if ((of >> contexts[i] & 1) != 0) visit(i);
-      }
+      visit(group, std::min<std::size_t>(kRansGroup, count - group));
     }
   };
-  for_each_sampled(set, [&](std::size_t i) {
-    // A width without a branch: whether a residual is 0 cannot be foretold.
-    const auto size = magnitude(residuals[i]);
-    const auto width = static_cast<std::size_t>(std::bit_width(size | 1) - (size == 0));
-    ++histogram[(i % 2 * number + contexts[i]) * kBins + width];
+  std::uint16_t bins[kRansGroup];
+  for_each_sampled([&](std::size_t group, std::size_t length) {
+    width_bins(residuals + group, contexts + group, length, bins);
+    std::size_t i = 0;
+    for (; i + 2 <= length; i += 2) {
+      ++histogram[bins[i]];
+      ++others[bins[i + 1]];
+    }
+    if (i < length) ++histogram[bins[i]];
   });
   constexpr std::uint32_t kEnough = 32, kMany = 256;
   std::array<std::uint32_t, kMaxContexts> totals{};
@@ -81,8 +107,10 @@ std::uint64_t sample_shifts(const Q* residuals, const std::uint8_t* contexts, st
   }
   // Low bits that are not even (integers in disguise) are worth a token.
   if (slight != 0) {
-    for_each_sampled(slight, [&](std::size_t i) {
-      ++modulo[contexts[i] * 4 + static_cast<std::size_t>(residuals[i] & 3)];
+    for_each_sampled([&](std::size_t group, std::size_t length) {
+      for (std::size_t i = group; i < group + length; ++i) {
+        ++modulo[contexts[i] * 4 + static_cast<std::size_t>(residuals[i] & 3)];
+      }
     });
     for (std::size_t c = 0; c < number; ++c) {
       const std::uint32_t most = *std::max_element(modulo + 4 * c, modulo + 4 * c + 4);
