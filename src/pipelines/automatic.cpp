@@ -11,11 +11,11 @@
 #include "container/format.hpp"
 #include "pipelines/blockpack.hpp"
 #include "pipelines/causal.hpp"
+#include "pipelines/chunk_values.hpp"
 #include "pipelines/contexts.hpp"
 #include "pipelines/fre.hpp"
 #include "pipelines/interp.hpp"
 #include "pipelines/lorenzo.hpp"
-#include "pipelines/quantized_chunk.hpp"
 #include "predict/interpolation.hpp"
 
 namespace firn::pipelines {

@@ -8,8 +8,8 @@
 #include "encode/context_rans.hpp"
 #include "pipelines/causal_model.hpp"
 #include "pipelines/causal_training.hpp"
+#include "pipelines/chunk_values.hpp"
 #include "pipelines/feedback.hpp"
-#include "pipelines/quantized_chunk.hpp"
 #include "pipelines/wavefront.hpp"
 #include "predict/interpolation.hpp"
 

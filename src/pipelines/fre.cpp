@@ -8,7 +8,8 @@
 
 #include "container/format.hpp"
 #include "encode/fre.hpp"
-#include "pipelines/quantized_chunk.hpp"
+#include "pipelines/chunk_values.hpp"
+#include "pipelines/difference_orders.hpp"
 
 namespace firn::pipelines {
 namespace {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "encode/context_rans.hpp"
+#include "pipelines/chunk_values.hpp"
 #include "pipelines/feedback.hpp"
 #include "pipelines/point_coder.hpp"
-#include "pipelines/quantized_chunk.hpp"
 #include "pipelines/refinement.hpp"
 #include "pipelines/stencil_grid.hpp"
 

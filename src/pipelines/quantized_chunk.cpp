@@ -1,11 +1,9 @@
 #include "pipelines/quantized_chunk.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -13,26 +11,6 @@
 #include "quantize/logarithmic.hpp"
 
 namespace firn::pipelines {
-
-using Extents = std::array<std::size_t, kMaxRank>;
-
-predict::Lags lags_of(const Orders& orders, int rank, const Extents& extents) {
-  const auto axis = axis_lags(rank, extents);
-  predict::Lags lags;
-  for (int k = 0; k < rank; ++k) {
-    for (int i = 0; i < orders[k]; ++i) lags.add(axis[k]);
-  }
-  return lags;
-}
-
-std::size_t history_room(int rank, const Extents& extents) {
-  const auto lags = axis_lags(rank, extents);
-  std::size_t room = 1;
-  for (int k = 0; k < rank; ++k) {
-    if (extents[k] != 0) room += lags[k] * std::min<std::size_t>(2, extents[k] - 1);
-  }
-  return (room + 15) / 16 * 16;
-}
 
 template <class Q>
 Q* reserve_codes(std::size_t count, std::size_t history, Workspace& workspace) {
@@ -56,13 +34,6 @@ bool holds(const T* row, std::size_t length, T value) {
   bool found = false;
   for (std::size_t i = 0; i < length; ++i) found |= row[i] == value;
   return found;
-}
-
-// Such rows cost more than a copy that has them in one.
-template <class T>
-bool has_short_rows(const Box<T>& chunk) {
-  constexpr std::size_t kShortRow = 512;
-  return chunk.row_length() < kShortRow && chunk.row_length() < chunk.count();
 }
 
 // The quantisers behind one face. Q: codes of 16, 32 or 64 bits.
@@ -399,61 +370,6 @@ double mean_square(const Box<const T>& chunk, const Parameters& parameters,
   return errors.mean_square();
 }
 
-template <class Q>
-Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents& extents,
-                     const OrderSearch& search, Workspace& workspace) {
-  constexpr std::size_t kPieces = 8;
-  const std::size_t piece_length = search.sample / kPieces;
-  const auto& kernels = predict::kernels<Q>(workspace.target);
-  Q residuals[OrderSearch::kMaxSample / kPieces];
-  const auto cost_of = [&](const Orders& orders) {
-    const predict::Lags lags = lags_of(orders, rank, extents);
-    const auto cost_at = [&](std::size_t begin, std::size_t length) {
-      if (lags.count == 0) return kernels.cost(codes + begin, length);
-      kernels.difference(codes + begin, length, lags, residuals);
-      return kernels.cost(residuals, length);
-    };
-    std::uint64_t cost = 0;
-    if (count <= kPieces * piece_length) {
-      for (std::size_t i = 0; i < count; i += std::size(residuals)) {
-        cost += cost_at(i, std::min(std::size(residuals), count - i));
-      }
-      return cost;
-    }
-    for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      cost += cost_at((count - piece_length) * (2 * piece + 1) / (2 * kPieces), piece_length);
-    }
-    return cost;
-  };
-
-  Orders best{};
-  std::uint64_t best_cost = cost_of(best);
-  const auto consider = [&](const Orders& orders) {
-    const std::uint64_t cost = cost_of(orders);
-    if (cost < best_cost) best_cost = cost, best = orders;
-  };
-  // Every set of axes, then one more difference along each axis of the best set.
-  for (unsigned set = 1; set < (1u << rank); ++set) {
-    Orders orders{};
-    bool sensible = std::popcount(set) <= search.max_lags;
-    for (int k = 0; k < rank; ++k) {
-      orders[k] = set >> k & 1;
-      if (orders[k] != 0 && extents[k] == 1) sensible = false;
-    }
-    if (sensible) consider(orders);
-  }
-  const Orders first = best;
-  int lags = 0;
-  for (int k = 0; k < rank; ++k) lags += first[k];
-  for (int k = 0; k < rank && lags < search.max_lags; ++k) {
-    if (first[k] != 1 || extents[k] < 3) continue;
-    Orders orders = first;
-    orders[k] = 2;
-    consider(orders);
-  }
-  return best;
-}
-
 // With exact points among them, values are restored so many at a time.
 constexpr std::size_t kExactPiece = 4096;
 
@@ -538,50 +454,6 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
   });
 }
 
-template <class T>
-const T* contiguous(const Box<const T>& chunk, Workspace& workspace) {
-  if (const T* whole = contiguous_memory(chunk)) return whole;
-  T* copy = reinterpret_cast<T*>(workspace.values.reserve(chunk.count() * sizeof(T)));
-  chunk.for_each_row([&](const T* row, std::size_t offset) {
-    if (chunk.row_stride() == 1) {
-      std::memcpy(copy + offset, row, chunk.row_length() * sizeof(T));
-      return true;
-    }
-    for (std::size_t i = 0; i < chunk.row_length(); ++i) {
-      copy[offset + i] = row[static_cast<std::int64_t>(i) * chunk.row_stride()];
-    }
-    return true;
-  });
-  return copy;
-}
-
-template <class T>
-void write_values(const T* values, bool any_exact, const Box<T>& chunk, Workspace& workspace) {
-  const std::uint8_t* exact = workspace.exact_bytes.data();
-  const std::size_t length = chunk.row_length();
-  const std::int64_t stride = chunk.row_stride();
-  chunk.for_each_row([&](T* row, std::size_t offset) {
-    if (stride != 1) {
-      for (std::size_t i = 0; i < length; ++i) {
-        row[static_cast<std::int64_t>(i) * stride] = values[offset + i];
-      }
-    } else if (row != values + offset) {
-      std::memcpy(row, values + offset, length * sizeof(T));
-    }
-    if (any_exact) {
-      workspace.exact_map.for_each(offset, offset + length, [&](std::size_t i) {
-        std::memcpy(&row[static_cast<std::int64_t>(i - offset) * stride], exact, sizeof(T));
-        exact += sizeof(T);
-      });
-    }
-    return true;
-  });
-}
-
-template const float* contiguous(const Box<const float>&, Workspace&);
-template const double* contiguous(const Box<const double>&, Workspace&);
-template void write_values(const float*, bool, const Box<float>&, Workspace&);
-template void write_values(const double*, bool, const Box<double>&, Workspace&);
 #define FIRN_INSTANTIATE(T, Q)                                                                \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
                                           QuantizedChunk<T, Q>*);                             \
@@ -595,12 +467,6 @@ FIRN_INSTANTIATE(float, std::int32_t)
 FIRN_INSTANTIATE(double, std::int32_t)
 FIRN_INSTANTIATE(double, std::int64_t)
 #undef FIRN_INSTANTIATE
-template Orders choose_orders(const std::int16_t*, std::size_t, int, const Extents&,
-                              const OrderSearch&, Workspace&);
-template Orders choose_orders(const std::int32_t*, std::size_t, int, const Extents&,
-                              const OrderSearch&, Workspace&);
-template Orders choose_orders(const std::int64_t*, std::size_t, int, const Extents&,
-                              const OrderSearch&, Workspace&);
 template std::int16_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 template std::int32_t* reserve_codes(std::size_t, std::size_t, Workspace&);
 template std::int64_t* reserve_codes(std::size_t, std::size_t, Workspace&);

@@ -10,8 +10,8 @@
 
 #include "base/geometry.hpp"
 #include "container/format.hpp"
+#include "pipelines/difference_orders.hpp"
 #include "pipelines/pipeline.hpp"
-#include "pipelines/quantized_chunk.hpp"
 #include "support/exact_bound.hpp"
 
 namespace firn::pipelines {

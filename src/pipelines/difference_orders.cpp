@@ -1,0 +1,94 @@
+#include "pipelines/difference_orders.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <iterator>
+
+#include "pipelines/workspace.hpp"
+
+namespace firn::pipelines {
+
+using Extents = std::array<std::size_t, kMaxRank>;
+
+predict::Lags lags_of(const Orders& orders, int rank, const Extents& extents) {
+  const auto axis = axis_lags(rank, extents);
+  predict::Lags lags;
+  for (int k = 0; k < rank; ++k) {
+    for (int i = 0; i < orders[k]; ++i) lags.add(axis[k]);
+  }
+  return lags;
+}
+
+std::size_t history_room(int rank, const Extents& extents) {
+  const auto lags = axis_lags(rank, extents);
+  std::size_t room = 1;
+  for (int k = 0; k < rank; ++k) {
+    if (extents[k] != 0) room += lags[k] * std::min<std::size_t>(2, extents[k] - 1);
+  }
+  return (room + 15) / 16 * 16;
+}
+
+template <class Q>
+Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents& extents,
+                     const OrderSearch& search, Workspace& workspace) {
+  constexpr std::size_t kPieces = 8;
+  const std::size_t piece_length = search.sample / kPieces;
+  const auto& kernels = predict::kernels<Q>(workspace.target);
+  Q residuals[OrderSearch::kMaxSample / kPieces];
+  const auto cost_of = [&](const Orders& orders) {
+    const predict::Lags lags = lags_of(orders, rank, extents);
+    const auto cost_at = [&](std::size_t begin, std::size_t length) {
+      if (lags.count == 0) return kernels.cost(codes + begin, length);
+      kernels.difference(codes + begin, length, lags, residuals);
+      return kernels.cost(residuals, length);
+    };
+    std::uint64_t cost = 0;
+    if (count <= kPieces * piece_length) {
+      for (std::size_t i = 0; i < count; i += std::size(residuals)) {
+        cost += cost_at(i, std::min(std::size(residuals), count - i));
+      }
+      return cost;
+    }
+    for (std::size_t piece = 0; piece < kPieces; ++piece) {
+      cost += cost_at((count - piece_length) * (2 * piece + 1) / (2 * kPieces), piece_length);
+    }
+    return cost;
+  };
+
+  Orders best{};
+  std::uint64_t best_cost = cost_of(best);
+  const auto consider = [&](const Orders& orders) {
+    const std::uint64_t cost = cost_of(orders);
+    if (cost < best_cost) best_cost = cost, best = orders;
+  };
+  // Every set of axes, then one more difference along each axis of the best set.
+  for (unsigned set = 1; set < (1u << rank); ++set) {
+    Orders orders{};
+    bool sensible = std::popcount(set) <= search.max_lags;
+    for (int k = 0; k < rank; ++k) {
+      orders[k] = set >> k & 1;
+      if (orders[k] != 0 && extents[k] == 1) sensible = false;
+    }
+    if (sensible) consider(orders);
+  }
+  const Orders first = best;
+  int lags = 0;
+  for (int k = 0; k < rank; ++k) lags += first[k];
+  for (int k = 0; k < rank && lags < search.max_lags; ++k) {
+    if (first[k] != 1 || extents[k] < 3) continue;
+    Orders orders = first;
+    orders[k] = 2;
+    consider(orders);
+  }
+  return best;
+}
+
+template Orders choose_orders(const std::int16_t*, std::size_t, int, const Extents&,
+                              const OrderSearch&, Workspace&);
+template Orders choose_orders(const std::int32_t*, std::size_t, int, const Extents&,
+                              const OrderSearch&, Workspace&);
+template Orders choose_orders(const std::int64_t*, std::size_t, int, const Extents&,
+                              const OrderSearch&, Workspace&);
+
+}  // namespace firn::pipelines
