@@ -16,6 +16,7 @@
 #include "pipelines/fre.hpp"
 #include "pipelines/interp.hpp"
 #include "pipelines/lorenzo.hpp"
+#include "pipelines/payload_head.hpp"
 #include "predict/interpolation.hpp"
 
 namespace firn::pipelines {

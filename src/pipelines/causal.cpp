@@ -10,6 +10,7 @@
 #include "pipelines/causal_training.hpp"
 #include "pipelines/chunk_values.hpp"
 #include "pipelines/feedback.hpp"
+#include "pipelines/payload_head.hpp"
 #include "pipelines/wavefront.hpp"
 #include "predict/interpolation.hpp"
 

@@ -10,6 +10,7 @@
 #include "encode/fre.hpp"
 #include "pipelines/chunk_values.hpp"
 #include "pipelines/difference_orders.hpp"
+#include "pipelines/payload_head.hpp"
 
 namespace firn::pipelines {
 namespace {

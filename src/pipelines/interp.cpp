@@ -9,6 +9,7 @@
 #include "encode/context_rans.hpp"
 #include "pipelines/chunk_values.hpp"
 #include "pipelines/feedback.hpp"
+#include "pipelines/payload_head.hpp"
 #include "pipelines/point_coder.hpp"
 #include "pipelines/refinement.hpp"
 #include "pipelines/stencil_grid.hpp"
