@@ -24,6 +24,8 @@ constexpr int kOften = 4;
 constexpr int kMaxAttempts = 8;
 // And ways be chosen anew where those of elsewhere take too much.
 constexpr int kMostChosenAnew = 3;
+// What does not do, as long as there may be something nearer.
+constexpr double kFarTooSmall = 0.9;
 // How near a bound is the same, in octaves.
 constexpr double kSame = 1e-3;
 // Chunks keep the way they were encoded in under bounds that are not further apart.
@@ -169,7 +171,11 @@ Result<RateSearch::Try> RateSearch::first() {
   only_lossless_ = !(range.high > range.low) || highest_ < floor;
   if (only_lossless_) return Try{};
   const double below = array_.type == Type::f32 ? 26 : 55;
-  lowest_ = std::clamp(log2_of(width) - below, floor, highest_);
+  // Most values may be much smaller than a few are.
+  constexpr double kMuch = 16;
+  double largest = log2_of(width);
+  if (largest - whole.small_magnitude() > kMuch) largest = whole.small_magnitude() + kMuch / 2;
+  lowest_ = std::clamp(largest - below, floor, highest_);
   // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
   constexpr double kBoxes = 1.1;
   if (perhaps_lossless &&
@@ -319,6 +325,8 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
     const double size = lossless && small_enough ? 1 : got;
     best_ = attempts_ == 0 || is_better(size, best_size_);
     if (best_) best_size_ = size;
+    if (!lossless && got > kMostSize) too_large_at_ = std::max(too_large_at_, pass.step());
+    if (!lossless && got < kLeastSize) too_small_at_ = std::min(too_small_at_, pass.step());
     ++attempts_;
     if (lossless && !small_enough) {
       lossless_failed_ = true;
@@ -329,9 +337,10 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
     if (lossless || pass.met()) return {};
     // Where sizes leap, one that is a little too small must do, after a while less little.
     constexpr double kLittle = 0.025;
-    const double little = std::min(kLittle * exp2_of(attempts_ - kEnough), 1.0);
+    const double little = std::min(kLittle * exp2_of(attempts_ - kEnough), 1 - kFarTooSmall);
     if (attempts_ >= kEnough && best_size_ <= kMostSize && best_size_ > 1 - little) return {};
-    if (attempts_ >= kMaxAttempts) return best_size_ <= kMostSize ? std::nullopt : coarser(attempt);
+    if (attempts_ >= kMaxAttempts)
+      return best_size_ <= kMostSize ? between(choices) : coarser(attempt);
     // Keeps one of the others, for the slope.
     while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
   }
@@ -339,10 +348,25 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
   const auto result =
       better({pass.step(), log2_of(got), !pass.given_up()}, attempt, pass.sizes(), choices);
   if (result) return result;
-  if (attempts_ > 0) return best_size_ <= kMostSize ? std::nullopt : coarser(attempt);
+  if (attempts_ > 0) return best_size_ <= kMostSize ? between(choices) : coarser(attempt);
   // One must come to its end.
   given_up_ = kOften;
   return Try{attempt.bound_abs, attempt.finer};
+}
+
+// Where sizes leap, what is small enough may be far too small: halfway to what is too large.
+std::optional<RateSearch::Try> RateSearch::between(std::vector<pipelines::Choice>* choices) {
+  constexpr double kNear = 0.25;
+  constexpr int kTimes = 6;
+  if (best_size_ > kFarTooSmall) return {};
+  if (times_between_++ < kTimes && too_large_at_ + kNear < too_small_at_) {
+    choices->clear();
+    sizes_.clear();
+    return with_reserve((too_large_at_ + too_small_at_) / 2);
+  }
+  if (lossless_failed_) return {};
+  is_last_ = true;
+  return Try{};
 }
 
 // The ratio comes before the bound: ever further from what was almost small enough.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <firn/firn.hpp>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -73,6 +74,7 @@ class RateSearch {
   // As its logarithm.
   std::optional<double> next_bound();
   std::optional<Try> coarser(const Try& last);
+  std::optional<Try> between(std::vector<pipelines::Choice>* choices);
   std::optional<Try> after(const Try& attempt, const Pass& pass,
                            std::vector<pipelines::Choice>* choices);
   std::optional<Try> last_resort(std::vector<pipelines::Choice>* choices);
@@ -105,6 +107,9 @@ class RateSearch {
   double best_size_ = 0;       // of the best, over what is wanted
   bool best_ = false;
   int attempts_ = 0, given_up_ = 0, rehearsals_ = 0, times_coarser_ = 0, times_chosen_anew_ = 0;
+  int times_between_ = 0;
+  // Bounds (log2) of compressions: the coarsest that is too large, the finest that is too small.
+  double too_large_at_ = -std::numeric_limits<double>::infinity(), too_small_at_ = -too_large_at_;
   std::vector<ChunkSize> sizes_;  // by the last compression, in part as they are expected
 };
 

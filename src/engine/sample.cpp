@@ -1,10 +1,12 @@
 #include "engine/sample.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "container/records.hpp"
 
@@ -101,6 +103,8 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
   const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
   residuals_.reserve(kRuns * kRun);
   std::vector<double> beside_specials;
+  constexpr int kOctaves = 8;
+  std::array<std::uint16_t, 2048 / kOctaves> magnitudes{};  // how many, by exponent
   const auto look = [&]<class T>(const T* data) {
     const T mask = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
     for (std::uint64_t run = 0; run < kRuns; ++run) {
@@ -130,6 +134,8 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
           continue;
         }
         const auto value = static_cast<double>(corner);
+        if (value != 0)
+          ++magnitudes[(std::bit_cast<std::uint64_t>(std::fabs(value)) >> 52) / kOctaves];
         low_ = std::min(low_, value);
         high_ = std::max(high_, value);
         const bool first = !special(others[0]), second = !special(others[1]);
@@ -148,6 +154,10 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
   };
   array.type == Type::f32 ? look(static_cast<const float*>(array.data))
                           : look(static_cast<const double*>(array.data));
+  const std::uint32_t seen = std::accumulate(magnitudes.begin(), magnitudes.end(), 0u);
+  std::size_t bin = 0;
+  for (std::uint32_t below = magnitudes[0]; 8 * below < seen; below += magnitudes[bin]) ++bin;
+  small_magnitude_ = static_cast<int>(bin) * kOctaves - 1023;
   // Where a mask ends little is seen; where specials are everywhere nothing else is.
   constexpr std::size_t kMany = 8;
   const bool many = beside_specials.size() > residuals_.size() / kMany;

@@ -38,10 +38,14 @@ class Roughness {
   double bits(double bound_abs) const;
   double low() const { return low_; }
   double high() const { return high_; }
+  // A magnitude below which about an eighth of the values are that are not 0; log2, rounded down to
+  // a multiple of 8.
+  int small_magnitude() const { return small_magnitude_; }
 
  private:
   std::vector<double> residuals_;
   double low_ = 0, high_ = 0;  // of the values seen
+  int small_magnitude_ = 0;
 };
 
 // Many small boxes from all over an array, put on each other along the slowest axis until they are

@@ -373,6 +373,34 @@ TEST(Ratio, OfTheLargestNumbersEndsWithAStream) {
   }
 }
 
+// The finest bound is far below what the range suggests.
+TEST(Ratio, FollowsMostValuesWhereAFewAreMuchLarger) {
+  const Shape shape{512, 512};
+  std::vector<float> values(shape.count());
+  std::uint32_t state = 1;
+  double walk = 0;
+  for (float& value : values) {
+    double sum = -6;  // of twelve uniform numbers: nearly normal
+    for (int i = 0; i < 12; ++i) {
+      state = state * 1664525 + 1013904223;
+      sum += static_cast<double>(state) * 0x1p-32;
+    }
+    walk = 0.99 * walk + 0.141 * sum;
+    value = static_cast<float>(std::exp(8 * walk));
+  }
+  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::ratio(2);
+    const auto stream = compress(test::const_view_of(values, shape), options);
+    ASSERT_TRUE(stream.ok());
+    const double ratio =
+        static_cast<double>(4 * shape.count()) / static_cast<double>(stream->size());
+    EXPECT_NEAR(ratio, 2, 0.06) << name_of(preset);
+    test::expect_promises(values, shape, options);
+  }
+}
+
 // A pass just below the largest bound is given up, and no other bound is left to try.
 TEST(Ratio, OneCompressionAlwaysComesToItsEnd) {
   const Shape shape{32, 16, 16};
