@@ -88,16 +88,15 @@ struct H5CompressCommand {
     std::uint64_t input_bytes = file_bytes(input);
     std::uint64_t output_bytes = 0;
     if (!dry_run) {
-      const std::string& temporary = file->create_for_library();
       {
         ProgressBar bar("compressing");
         const auto draw = bar.callback();
-        copy.write(temporary, threads.threads(), [&](std::uint64_t done, std::uint64_t total) {
+        copy.write(*file, threads.threads(), [&](std::uint64_t done, std::uint64_t total) {
           if (draw) draw(done, total);
         });
       }
-      output_bytes = file_bytes(temporary);
       file->commit();
+      output_bytes = file_bytes(output);
     }
     if (json) {
       print_as_json(copy, input_bytes, output_bytes);

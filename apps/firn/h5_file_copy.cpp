@@ -9,6 +9,7 @@
 
 #include "failure.hpp"
 #include "h5_attributes.hpp"
+#include "h5_output_driver.hpp"
 
 namespace firn_cli {
 namespace {
@@ -67,17 +68,14 @@ hsize_t user_block_bytes(hid_t input) {
 }
 
 // What comes before HDF5's own part of the file; MATLAB, for one, writes its header there.
-void copy_user_block(const std::string& from, const std::string& to, hsize_t size) {
+void copy_user_block(const std::string& from, OutputFile& to, hsize_t size) {
   if (size == 0) return;
-  std::vector<char> bytes(size);
+  std::vector<std::uint8_t> bytes(size);
   std::ifstream source(from, std::ios::binary);
-  std::fstream target(to, std::ios::binary | std::ios::in | std::ios::out);
-  if (!source.read(bytes.data(), static_cast<std::streamsize>(size))) {
+  if (!source.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) {
     fail(ExitCode::cannot_read, "cannot read {}", from);
   }
-  if (!target.write(bytes.data(), static_cast<std::streamsize>(size)).flush()) {
-    fail(ExitCode::cannot_write, "cannot write {}", to);
-  }
+  to.write(bytes);
 }
 
 // One run over the catalogue, making each link and object in the output.
@@ -210,12 +208,13 @@ H5FileCopy::H5FileCopy(const std::string& input_path, const CompressionRequest& 
   }
 }
 
-void H5FileCopy::write(const std::string& output_path, int threads, const Progress& progress) {
+void H5FileCopy::write(OutputFile& file, int threads, const Progress& progress) {
   const Handle creation = opened(H5Fget_create_plist(input_), ExitCode::cannot_read, input_path_);
   copy_root_properties(input_, creation);
   const Handle access = access_like(input_);
-  Handle output = opened(H5Fcreate(output_path.c_str(), H5F_ACC_TRUNC, creation, access),
-                         ExitCode::cannot_write, output_path);
+  write_through(access, file);
+  Handle output = opened(H5Fcreate(file.name().c_str(), H5F_ACC_TRUNC, creation, access),
+                         ExitCode::cannot_write, file.name());
   std::uint64_t total_bytes = 0;
   for (const DatasetOutcome& dataset : datasets_) total_bytes += dataset.treatment.original_bytes;
   {
@@ -231,11 +230,10 @@ void H5FileCopy::write(const std::string& output_path, int threads, const Progre
       if (is_object) writer.finish(entry.path);
     }
   }
-  // Only closing tells whether everything could be written.
   if (H5Fflush(output, H5F_SCOPE_GLOBAL) < 0 || !output.close()) {
-    fail(ExitCode::cannot_write, "{}: {}", output_path, firn::hdf5::error_stack_text());
+    fail(ExitCode::cannot_write, "{}: {}", file.name(), firn::hdf5::error_stack_text());
   }
-  copy_user_block(input_path_, output_path, user_block_bytes(input_));
+  copy_user_block(input_path_, file, user_block_bytes(input_));
 }
 
 }  // namespace firn_cli

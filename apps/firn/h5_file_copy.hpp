@@ -10,6 +10,7 @@
 #include "h5_objects.hpp"
 #include "h5_treatment.hpp"
 #include "h5_values.hpp"
+#include "output_file.hpp"
 
 namespace firn_cli {
 
@@ -27,8 +28,8 @@ class H5FileCopy {
   // In the order of the file. Results are there after write().
   const std::vector<DatasetOutcome>& datasets() const { return datasets_; }
 
-  // Writes the copy to a path whose file may be overwritten. `progress` as for firn::Execution.
-  void write(const std::string& output_path, int threads,
+  // Writes the copy; to give it its name is the caller's. `progress` as for firn::Execution.
+  void write(OutputFile& file, int threads,
              const std::function<void(std::uint64_t done, std::uint64_t total)>& progress);
 
  private:

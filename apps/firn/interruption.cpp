@@ -8,9 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <string_view>
-
-#include "exit_codes.hpp"
 
 namespace firn_cli {
 namespace {
@@ -46,19 +43,15 @@ void end_input(int number) {
   errno = error;
 }
 
-void write_line(std::string_view line) {
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-}
-
 void end_by_bus_error(int, siginfo_t* information, void*) {
   const auto address = reinterpret_cast<std::uintptr_t>(information->si_addr);
-  remove_unfinished_output();
   if (address >= mapping_start && address < mapping_end) {
-    write_line("firn: the output cannot be written: the disk is full or failed\n");
-    _exit(static_cast<int>(ExitCode::cannot_write));
+    end_unfinished(ExitCode::cannot_write,
+                   "firn: the output cannot be written: the disk is full or failed\n");
   }
-  write_line("firn: the input cannot be read: it shrank while it was in use, or the disk failed\n");
-  _exit(static_cast<int>(ExitCode::cannot_read));
+  end_unfinished(
+      ExitCode::cannot_read,
+      "firn: the input cannot be read: it shrank while it was in use, or the disk failed\n");
 }
 
 }  // namespace
@@ -112,6 +105,12 @@ void set_unfinished_output(const std::string& path) {
   unfinished_path = nullptr;
   storage = path;
   if (!storage.empty()) unfinished_path = storage.c_str();
+}
+
+void end_unfinished(ExitCode code, std::string_view line) {
+  remove_unfinished_output();
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  _exit(static_cast<int>(code));
 }
 
 void set_unfinished_mapping(const void* data, std::size_t size_bytes) {

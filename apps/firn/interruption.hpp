@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
+
+#include "exit_codes.hpp"
 
 namespace firn_cli {
 
@@ -20,6 +23,10 @@ bool wait_for_input(int descriptor);
 
 // The file to remove when a signal ends the process. One at a time; empty for none.
 void set_unfinished_output(const std::string& path);
+
+// Removes that file, writes the line on stderr and ends the process. For signal handlers, and where
+// a Failure cannot get through.
+[[noreturn]] void end_unfinished(ExitCode code, std::string_view line);
 
 // The mapping of the unfinished output, so that a SIGBUS in it counts as a failed write.
 void set_unfinished_mapping(const void* data, std::size_t size_bytes);

@@ -170,10 +170,10 @@ void OutputFile::write(std::span<const std::uint8_t> bytes) {
   if (error != 0) fail_to_write(error);
 }
 
-const std::string& OutputFile::create_for_library() {
+int OutputFile::create_for_library() {
   if (direct_) fail(ExitCode::usage, "{} is no regular file, which this format needs", name_);
   create_temporary();
-  return temporary_;
+  return descriptor_;
 }
 
 void OutputFile::commit() {

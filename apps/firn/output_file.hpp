@@ -26,9 +26,9 @@ class OutputFile {
   // Or the contents, in one piece or several.
   void write(std::span<const std::uint8_t> bytes);
 
-  // Or the path of the temporary file, now empty, for a library that writes files by name itself. A
-  // Failure when the output is no regular file. Call once.
-  const std::string& create_for_library();
+  // Or the temporary file's descriptor, for a library that reads and writes anywhere in it and
+  // leaves its offset at the start. A Failure when the output is no regular file. Call once.
+  int create_for_library();
 
   // Makes the output durable and gives it its name.
   void commit();
@@ -41,11 +41,11 @@ class OutputFile {
   bool is_standard_output() const;
   bool is_regular() const { return !direct_; }       // or will be
   const std::string& name() const { return name_; }  // for messages
+  [[noreturn]] void fail_to_write(int error) const;  // with a Failure for this errno
 
  private:
   void create_temporary();
   void unmap();
-  [[noreturn]] void fail_to_write(int error) const;
 
   std::string path_;  // with symbolic links resolved
   std::string name_;

@@ -422,12 +422,21 @@ class CompressTest(support.Hdf5Test):
         self.assertEqual(os.listdir(self.directory), ["in.h5"])
 
     def test_a_full_disk_leaves_nothing_behind(self):
+        random = np.random.default_rng(1)
         with h5py.File(self.path("in.h5"), "w") as file:
-            file.create_dataset("u", data=np.random.default_rng(1).normal(size=(300, 1000)))
-        result = self.run_program("bash", "-c", f"ulimit -f 500; {FIRN} h5 compress --lossless "
-                                  "in.h5 out.h5")
-        self.assertNotEqual(result.returncode, 0)
-        self.assertEqual(os.listdir(self.directory), ["in.h5"])
+            file.create_dataset("copied", data=random.integers(0, 1 << 60, size=(300, 1000)))
+            file.create_dataset("u", data=random.normal(size=(300, 1000)))
+            for number in range(300):
+                file.create_group(f"group{number}").attrs["values"] = np.arange(100.0)
+        (self.directory / "out.h5").write_text("precious")
+        for kilobytes in (0, 20, 500, 3000, 4600):
+            with self.subTest(kilobytes=kilobytes):
+                result = self.run_program("bash", "-c", f"ulimit -f {kilobytes}; {FIRN} h5 compress "
+                                          "--lossless --force in.h5 out.h5")
+                self.assertEqual(result.returncode, 23)
+                self.assertEqual(result.stderr, "firn: cannot write out.h5: File too large\n")
+                self.assertEqual(sorted(os.listdir(self.directory)), ["in.h5", "out.h5"])
+                self.assertEqual((self.directory / "out.h5").read_text(), "precious")
 
     def test_a_signal_leaves_nothing_behind(self):
         with h5py.File(self.path("in.h5"), "w") as file:
