@@ -117,13 +117,14 @@ struct CompressCommand {
  private:
   // All steps, and the directory. A Failure when there are none.
   void pass_on(StepSource& source, firn::StreamWriter& writer, const std::string& name,
-               PassedOn& passed) const {
+               PassedOn& passed, ForgottenFill* seen) const {
     std::uint64_t unflushed = 0;
     for (;;) {
       const firn::ArrayView steps = source.next(flush == 0 ? ~std::uint64_t{0} : flush - unflushed);
       const std::uint64_t count = steps.shape.extents[0];
       if (count == 0) break;
       value_or_fail(writer.push(steps), name);
+      if (seen != nullptr) seen->look(steps);
       unflushed += count;
       if (unflushed == flush) {
         value_or_fail(writer.flush(), name);
@@ -171,9 +172,10 @@ struct CompressCommand {
     auto writer = value_or_fail(
         firn::StreamWriter::create(*type, step, options, {threads.threads(), {}}), pipe.name());
     PassedOn passed(file);
+    ForgottenFill seen;
     const Stopwatch stopwatch;
     try {
-      pass_on(source, writer, pipe.name(), passed);
+      pass_on(source, writer, pipe.name(), passed, follows_range(options) ? &seen : nullptr);
     } catch (const Failure& failure) {
       if (failure.code() == ExitCode::cannot_read) keep_waiting(writer, passed);
       passed.keep_and_fail(failure.code(), failure.what());
@@ -188,6 +190,7 @@ struct CompressCommand {
     const double seconds = stopwatch.seconds();
     const firn::Info& info = passed.info();
     tell_missed_ratio(options, info.type, info.original_bytes, info.compressed_bytes);
+    tell_forgotten_fill(seen, *type, info.bound_abs);
     report(file, pipe.name(), options, info, seconds);
     if (!cut.empty() || interrupted()) {
       fail(ExitCode::incomplete, "{} {}{}; the {} whole steps before are in {}", pipe.name(),

@@ -104,6 +104,10 @@ struct H5CompressCommand {
       print_as_text(copy, input_bytes, output_bytes);
     }
     warn_of_unused_rules(request.rules, copy);
+    for (const DatasetOutcome& outcome : copy.datasets()) {
+      if (!outcome.result || outcome.result->forgotten_fill.empty()) continue;
+      fmt::print(stderr, "firn: {}: {}\n", outcome.path, outcome.result->forgotten_fill);
+    }
   }
 
  private:

@@ -9,6 +9,7 @@
 
 #include "failure.hpp"
 #include "firn/hdf5_parameters.h"
+#include "forgotten_fill.hpp"
 #include "hdf5/parameters.hpp"
 #include "stopwatch.hpp"
 
@@ -51,6 +52,7 @@ struct Survey {
   double least = std::numeric_limits<double>::infinity();  // of finite values that are not missing
   double greatest = -std::numeric_limits<double>::infinity();
   std::vector<double> missing_found;  // those of Treatment::missing that occur
+  ForgottenFill others;
 
   // A fraction of the value range, which itself may be more than a double holds.
   double fraction_of_range(double fraction) const {
@@ -58,9 +60,12 @@ struct Survey {
   }
 };
 
+bool is_relative(const firn::Bound& bound) {
+  return bound.kind == firn::BoundKind::rel || bound.kind == firn::BoundKind::psnr;
+}
+
 bool needs_survey(const Treatment& treatment) {
-  return treatment.bound.kind == firn::BoundKind::rel ||
-         treatment.bound.kind == firn::BoundKind::psnr || treatment.missing.size() > 1;
+  return is_relative(treatment.bound) || treatment.missing.size() > 1;
 }
 
 template <class T>
@@ -74,6 +79,7 @@ void extend(Survey& survey, const std::vector<T>& values, const std::vector<doub
     } else if (std::isfinite(value)) {
       survey.least = std::min(survey.least, wide);
       survey.greatest = std::max(survey.greatest, wide);
+      survey.others.look(wide);
     }
   }
 }
@@ -82,7 +88,7 @@ void extend(Survey& survey, const std::vector<T>& values, const std::vector<doub
 // least 20 log10(range / E).
 firn::Bound absolute_bound(const firn::Bound& bound, const Survey& survey,
                            const std::string& path) {
-  if (bound.kind != firn::BoundKind::rel && bound.kind != firn::BoundKind::psnr) return bound;
+  if (!is_relative(bound)) return bound;
   const double fraction =
       bound.kind == firn::BoundKind::rel ? bound.value : std::pow(10.0, -bound.value / 20);
   const double error = survey.fraction_of_range(fraction);
@@ -140,6 +146,10 @@ CompressedDataset compress_values(hid_t source, hid_t output, const std::string&
     result.bound = firn::Bound::lossless();
     result.remark = fmt::format("lossless, to keep the missing values {:g}",
                                 fmt::join(survey.missing_found, " and "));
+  }
+  if (is_relative(treatment.bound) && result.bound.kind == firn::BoundKind::abs) {
+    result.forgotten_fill = survey.others.found(treatment.type, result.bound.value,
+                                                "give --rules a line for it with fill={}");
   }
   const Handle dataset =
       create_dataset(source, output, path, type, link_creation, treatment, result.bound, fill);

@@ -22,8 +22,9 @@ std::vector<firn::hdf5::Box> boxes_of(const std::vector<std::uint64_t>& extents,
 
 struct CompressedDataset {
   firn::hdf5::DirectWriteReport written;
-  firn::Bound bound;   // as enforced: abs, pwrel or lossless
-  std::string remark;  // for people, when the bound is not what was asked for
+  firn::Bound bound;           // as enforced: abs, pwrel or lossless
+  std::string remark;          // for people, when the bound is not what was asked for
+  std::string forgotten_fill;  // what ForgottenFill found
   double seconds = 0;
 };
 

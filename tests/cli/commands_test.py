@@ -130,6 +130,17 @@ class CompressAndDecompress(CliTest):
             self.assertEqual(outcome.code, 0, outcome.stderr)
             self.assertIn("say --fill -9999;", outcome.stderr)
 
+    def test_also_through_a_pipe_of_steps(self):
+        values = runner.smooth_field((20, 30))
+        steps = "compress", "--type", "f32", "--dims", "Nx30", "--flush", "5", "--rel", "1e-2"
+        self.succeeds(*steps, "-", "u.firn", stdin=values.tobytes())
+        values[300] = values[595] = 1e20
+        outcome = self.firn(*steps, "-", "t.firn", stdin=values.tobytes())
+        self.assertEqual(outcome.code, 0, outcome.stderr)
+        self.assertIn("2 values are 1e+20", outcome.stderr)
+        self.assertIn("say --fill 1e+20;", outcome.stderr)
+        self.succeeds(*steps, "--fill", "1e20", "-", "v.firn", stdin=values.tobytes())
+
     def test_negative_fill_values_are_taken_as_numbers(self):
         name, _ = self.write_field()
         self.succeeds("compress", "--abs", "1e-3", "--fill", "-999", name, "u.firn")

@@ -324,6 +324,26 @@ class CompressTest(support.Hdf5Test):
         with h5py.File(self.path("out.h5")) as file:
             self.assert_identical(file["u"][...], data)
 
+    def test_a_missing_value_that_was_not_named_is_pointed_out(self):
+        data = support.smooth_field((100, 100))
+        data[20:40, 30:60] = -9999
+        with h5py.File(self.path("in.h5"), "w") as file:
+            file["plain"] = data
+            file["named"] = data
+            file["named"].attrs["missing_value"] = np.float32(-9999)
+            file["other"] = data
+            file["other"].attrs["_FillValue"] = np.float32(1e20)
+            file["without"] = np.where(data < -999, 0, data)
+        for bound in ("--rel", "1e-3"), ("--psnr", "60"), ("--abs", "1e-3"):
+            result = self.run_program(FIRN, "h5", "compress", "--force", *bound, "in.h5", "out.h5")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            lines = result.stderr.splitlines()
+            self.assertEqual([line.split(": ")[1] for line in lines],
+                             [] if bound[0] == "--abs" else ["/other", "/plain"])
+            for line in lines:
+                self.assertIn("600 values are -9999", line)
+                self.assertIn("give --rules a line for it with fill=-9999;", line)
+
     def test_errors_relative_to_each_value(self):
         data = support.smooth_field((100, 100)) * np.logspace(-9, 9, 100, dtype="f4")
         with h5py.File(self.path("in.h5"), "w") as file:
