@@ -97,9 +97,8 @@ std::optional<std::string> ignored_simd_target() {
 
 void tell_missed_ratio(const firn::Options& options, firn::Type type, std::uint64_t original_bytes,
                        std::uint64_t compressed_bytes) {
-  if (options.bound.kind != firn::BoundKind::ratio || original_bytes == 0) return;
+  if (!options.bound.is_missed(original_bytes, compressed_bytes)) return;
   const double ratio = static_cast<double>(original_bytes) / static_cast<double>(compressed_bytes);
-  if (ratio >= 0.99 * options.bound.value) return;
   const double bits = 8 * static_cast<double>(firn::size_of(type));
   fmt::print(stderr,
              "firn: the ratio {:g} ({:.3g} bits a value) was not met{}: it is {:.2f} ({:.3g})\n",

@@ -152,6 +152,13 @@ struct Bound {
   static Bound ratio(double ratio) { return {BoundKind::ratio, ratio}; }
   // A fraction, below 1, of each value's own magnitude: zeros and signs stay as they are.
   static Bound pwrel(double fraction) { return {BoundKind::pwrel, fraction}; }
+
+  // A ratio that cannot be met is no error. Whether such a stream misses it, by more than 1 %.
+  bool is_missed(std::uint64_t original_bytes, std::uint64_t compressed_bytes) const {
+    return kind == BoundKind::ratio && original_bytes != 0 &&
+           static_cast<double>(original_bytes) <
+               0.99 * value * static_cast<double>(compressed_bytes);
+  }
 };
 
 enum class Preset : std::uint8_t { fast, balanced, small };

@@ -34,6 +34,7 @@ from ._errors import (
     NewerVersion,
     NotFirn,
     OutOfMemory,
+    RatioWarning,
     Truncated,
     Unsupported,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "NewerVersion",
     "NotFirn",
     "OutOfMemory",
+    "RatioWarning",
     "Spectrum",
     "StreamReader",
     "StreamWriter",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from . import _core, _indexing
 from ._arrays import AnyArray, as_input, check_output, is_plain
-from ._errors import BoundExceeded, InvalidArgument
+from ._errors import BoundExceeded, InvalidArgument, RatioWarning
 from ._options import ChunkShape, Options, make_options
 from ._types import ChunkInfo, Comparison, Damage, Estimate, Gradient, Info, Metrics, Spectrum
 
@@ -50,8 +51,9 @@ def compress(
         The bound, one of: largest absolute error; largest error as a fraction of the value range;
         the same as a fraction of each value's own magnitude, zeros staying zeros; peak
         signal-to-noise ratio in decibels, met or exceeded; original bytes per compressed
-        byte, with the smallest error that this allows; nothing lost at all. NaN, infinities and
-        fill values always return bit for bit.
+        byte, with the smallest error that this allows (firn.RatioWarning where it is missed by
+        more than 1 %); nothing lost at all. NaN, infinities and fill values always return bit for
+        bit.
     max_abs
         With ratio: no larger absolute error than this, even where the ratio is then missed.
     preset
@@ -98,7 +100,17 @@ def compress(
         tune=tune,
         books=books,
     )
-    return _core.compress(as_input(array), options, threads)
+    return compress_with(array, options, threads)
+
+
+def compress_with(array: ArrayLike, options: _core.Options, threads: int) -> bytes:
+    """compress() with options that are made. A warning is for the caller's caller."""
+    values = as_input(array)
+    stream = _core.compress(values, options, threads)
+    missed = options.missed_ratio(values.nbytes, len(stream))
+    if missed is not None:
+        warnings.warn(missed, RatioWarning, stacklevel=3)
+    return stream
 
 
 def estimate(array: ArrayLike, *, threads: int = 0, **options: Unpack[Options]) -> Estimate:

@@ -16,6 +16,7 @@ class Options:
         tune: str,
         books: str,
     ) -> None: ...
+    def missed_ratio(self, original_bytes: int, compressed_bytes: int) -> str | None: ...
 
 class StreamWriter:
     def __init__(

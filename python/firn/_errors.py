@@ -105,6 +105,10 @@ class IoError(Error, OSError):
     code = ErrorCode.IO_ERROR
 
 
+class RatioWarning(UserWarning):
+    """A ratio was asked for, and the stream is larger than that by more than 1 %."""
+
+
 _BY_CODE = {int(kind.code): kind for kind in Error.__subclasses__()}
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from ._api import compress, decompress, info, read_stream
+from ._api import compress_with, decompress, info, read_stream
 from ._arrays import AnyArray
 from ._errors import Error, NotFirn
-from ._options import Options
+from ._options import Options, make_options
 from ._types import Info
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def save(path: Path, array: ArrayLike, *, threads: int = 0, **options: Unpack[Op
     >>> about.ratio > 10
     True
     """
-    stream = compress(array, threads=threads, **options)
+    stream = compress_with(array, make_options(**options), threads)
     path = os.path.abspath(os.fspath(path))
     directory, name = os.path.split(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=directory)

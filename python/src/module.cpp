@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 #include <pthread.h>
 
+#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -108,6 +109,17 @@ firn::Options options_of(const std::string& bound, double bound_value, const std
   value_or_raise(firn::worst_case_size(firn::Type::f64, {1}, options));
   options.chunk = shape_of(chunk);  // which has to fit an array
   return options;
+}
+
+// What to warn of; none when a ratio was met or not asked for.
+std::optional<std::string> missed_ratio(const firn::Options& options, std::uint64_t original_bytes,
+                                        std::uint64_t compressed_bytes) {
+  if (!options.bound.is_missed(original_bytes, compressed_bytes)) return std::nullopt;
+  char text[128];
+  std::snprintf(text, sizeof text, "the ratio %g was not met%s: it is %.2f", options.bound.value,
+                options.max_abs ? " within max_abs" : "",
+                static_cast<double>(original_bytes) / static_cast<double>(compressed_bytes));
+  return text;
 }
 
 nb::object compress(nb::handle array, const firn::Options& options, int threads) {
@@ -294,7 +306,8 @@ NB_MODULE(_core, module) {
                                                 max_abs, tune, books));
           },
           "bound"_a, "bound_value"_a, "preset"_a, "pipeline"_a.none(), "chunk"_a, "fill"_a.none(),
-          "max_abs"_a.none(), "tune"_a, "books"_a);
+          "max_abs"_a.none(), "tune"_a, "books"_a)
+      .def("missed_ratio", &missed_ratio, "original_bytes"_a, "compressed_bytes"_a);
   define_streams(module);
   module.def("compress", &compress, "array"_a, "options"_a, "threads"_a);
   module.def("estimate", &estimate, "array"_a, "options"_a, "threads"_a);

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -282,11 +283,23 @@ def test_wrong_steps_are_refused(in_tmp):
 
 def test_a_ratio_is_met():
     field = smooth_field((64, 128, 128))
-    stream = firn.compress(field, ratio=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stream = firn.compress(field, ratio=10)
     assert firn.info(stream).bound == "ratio"
     assert firn.info(stream).ratio == pytest.approx(10, rel=0.02)
-    capped = firn.compress(field, ratio=1000, max_abs=1e-3)
+
+
+def test_a_ratio_that_is_missed_is_warned_of(in_tmp):
+    field = smooth_field((16, 32, 32))
+    with pytest.warns(firn.RatioWarning, match="ratio 1000 was not met within max_abs: it is") as seen:
+        capped = firn.compress(field, ratio=1000, max_abs=1e-3)
+        firn.save("u.firn", field, ratio=1000, max_abs=1e-3)
+    assert [warning.filename for warning in seen] == [__file__, __file__]
+    assert f"{firn.info(capped).ratio:.2f}" in str(seen[0].message)
     assert np.abs(firn.decompress(capped) - field).max() <= 1e-3
+    with pytest.warns(firn.RatioWarning, match="ratio 1e.06 was not met: it is"):
+        firn.compress(field, ratio=1e6)
 
 
 def test_estimates_are_near(ocean):
