@@ -73,13 +73,13 @@ struct DecompressCommand {
     if (!is_pipe(input)) return run_on(InputBytes::open(input), file, name);
     InputPipe pipe(input);
     firn::StreamReader reader;
-    const std::vector<std::uint8_t> head = read_head(pipe, reader);
+    std::vector<std::uint8_t> head = read_head(pipe, reader);
     const bool all = salvage || preview != 0 || !region_text.empty() || json;
     if (!reader.started() || all || output.ends_with(".npy") ||
         (file.is_regular() && has_large_part(reader))) {
       return run_on(InputBytes::rest_of(pipe, head), file, name);
     }
-    run_piped(file, pipe, reader);
+    run_piped(file, pipe, reader, std::move(head));
   }
 
  private:
@@ -114,6 +114,14 @@ struct DecompressCommand {
     return array_bytes_or_fail(reader.type(), steps_of(reader, reader.next_steps())) > kLarge;
   }
 
+  // Whoever reads the output may go by its name.
+  void tell_other_type(const OutputFile& file, firn::Type type) const {
+    const std::optional<firn::Type> named = hints_from_name(output).type;
+    if (!named || *named == type) return;
+    fmt::print(stderr, "firn: {} holds {} values, as the stream does, not {} as its name says\n",
+               file.name(), firn::name_of(type), firn::name_of(*named));
+  }
+
   void run_on(const InputBytes& stream, OutputFile& file, const std::string& name) const {
     const firn::Info info = value_or_fail(firn::inspect(stream.bytes()), name);
     if (preview != 0) return run_preview(file, name, stream.bytes(), info);
@@ -130,6 +138,7 @@ struct DecompressCommand {
     const std::vector<firn::Damage> damages =
         decode(stream.bytes(), name, info, region, memory.subspan(header.size()), seconds);
     file.commit();
+    tell_other_type(file, info.type);
     if (!damages.empty()) list_damages(name, damages);
     report(file, name, info, region, damages, value_bytes, seconds);
     if (damages.empty()) return;
@@ -151,8 +160,9 @@ struct DecompressCommand {
 
  private:
   // Decodes each part of a pipe once it is there, so that neither the input nor the output of a
-  // long series is ever in memory as a whole.
-  void run_piped(OutputFile& file, InputPipe& pipe, firn::StreamReader& reader) const {
+  // long series is ever in memory as a whole. `head` is what the reader has been fed.
+  void run_piped(OutputFile& file, InputPipe& pipe, firn::StreamReader& reader,
+                 std::vector<std::uint8_t> head) const {
     constexpr std::size_t kPiece = std::size_t{1} << 20, kLeastRoom = std::size_t{1} << 22;
     const auto step_bytes =
         static_cast<std::size_t>(array_bytes_or_fail(reader.type(), steps_of(reader, 1)));
@@ -170,14 +180,23 @@ struct DecompressCommand {
         steps += decoded;
       }
       count = pipe.read(piece);
-      value_or_fail(reader.feed(std::span(piece).first(count)), pipe.name());
+      const auto fed = std::span(piece).first(count);
+      value_or_fail(reader.feed(fed), pipe.name());
+      if (steps == 0) {
+        head.insert(head.end(), fed.begin(), fed.end());
+      } else {
+        head = {};
+      }
     }
     if (!reader.at_boundary()) {
-      fail(ExitCode::truncated, "{}: the stream ends too early{}", pipe.name(),
-           steps == 0 ? "" : fmt::format(", after {} steps", steps));
+      // Of a single stream all chunks may be there nevertheless.
+      if (steps == 0) return run_on(InputBytes::copy_of(head), file, pipe.name());
+      fail(ExitCode::truncated, "{}: the stream ends too early, after {} steps", pipe.name(),
+           steps);
     }
     file.write({});
     file.commit();
+    tell_other_type(file, reader.type());
     if (file.is_standard_output()) return;
     fmt::print("{}: {} of {} -> {}, {}, {:.0f} MB/s\n", pipe.name(),
                firn_cli::to_text(steps_of(reader, steps)), firn::name_of(reader.type()),
@@ -199,6 +218,7 @@ struct DecompressCommand {
                                  {memory.data() + header.size(), info.type, shape, {}}, execution),
         name);
     file.commit();
+    tell_other_type(file, info.type);
     if (json) {
       nlohmann::ordered_json object;
       add_array(object, info.type, shape);

@@ -46,7 +46,8 @@ struct InfoCommand {
     }
     if (!info.complete && list.size() == info.chunk_count) {
       fail(ExitCode::truncated,
-           "{}: the series is cut off or damaged (decompress --salvage decodes what is left)",
+           "{}: the series is cut off or damaged, or something else follows (decompress --salvage "
+           "decodes what is left)",
            name);
     }
     if (!info.complete) {

@@ -392,7 +392,7 @@ struct StreamReader::State {
         if (!header) return header.error();
         if (!first) first = *header;
         if (!container::same_series(*first, *header)) {
-          return Error{ErrorCode::corrupt, "a part's header contradicts the series"};
+          return container::foreign_part(before);
         }
         walk.emplace(*header, in.position());
       }

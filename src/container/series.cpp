@@ -1,6 +1,7 @@
 #include "container/series.hpp"
 
 #include <optional>
+#include <string>
 
 #include "base/geometry.hpp"
 #include "container/format.hpp"
@@ -67,6 +68,12 @@ bool same_series(const Header& a, const Header& b) {
   return true;
 }
 
+Error foreign_part(std::uint64_t steps) {
+  return {ErrorCode::corrupt, "behind the first " + std::to_string(steps) +
+                                  " along the slowest axis follows a stream of another type or "
+                                  "shape; what is joined may differ in the slowest extent only"};
+}
+
 Series find_parts(std::span<const std::uint8_t> bytes) {
   Series series;
   if (read_directory(bytes, &series)) return series;
@@ -89,6 +96,7 @@ Series find_parts(std::span<const std::uint8_t> bytes) {
     if (!header || (first && !same_series(*first, *header)) ||
         header->shape.extents[0] > kMaxSteps - extent) {
       series.ragged = true;
+      series.foreign = header && first && !same_series(*first, *header);
       break;
     }
     find_records(rest, in.position(), *header, Grid(header->shape, header->chunk), &table);

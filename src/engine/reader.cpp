@@ -46,6 +46,7 @@ Status Reader::open(std::span<const std::uint8_t> bytes) {
 
 Error Reader::cut_off() const {
   std::uint64_t steps = header_.shape.extents[0];
+  if (series_.foreign) return container::foreign_part(steps);
   if (series_.cut) steps -= series_.parts.back().extent;
   return {ErrorCode::truncated, "the series is cut off behind its first " + std::to_string(steps) +
                                     " along the slowest axis, or something else follows"};

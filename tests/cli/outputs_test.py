@@ -31,6 +31,20 @@ class Existing(CliTest):
         self.fails(runner.TRUNCATED, "decompress", "--force", "cut.firn", "kept")
         self.assertEqual(self.read("kept"), b"precious")
 
+    def test_a_name_that_says_another_type_is_pointed_out(self):
+        _, values = self.compressed("--lossless")
+        stream = self.read("u.firn")
+        for arguments in (("u.firn", "a.f64"), ("--region", "0:6,:,:", "u.firn", "b.d64"),
+                          ("-", "c.f64")):
+            outcome = self.firn("decompress", *arguments, stdin=stream)
+            self.assertEqual(outcome.code, 0)
+            self.assertEqual(outcome.stderr, f"firn: {arguments[-1]} holds f32 values, as the stream "
+                             "does, not f64 as its name says\n")
+            self.assertEqual(self.read(arguments[-1]), values.tobytes())
+        self.succeeds("decompress", "u.firn", "a.f32")
+        self.compressed("--lossless", "--force", code="d")
+        self.assertIn("holds f64 values", self.firn("decompress", "u.firn", "d.f32").stderr)
+
     def test_the_input_may_be_replaced_by_the_output(self):
         name, values = self.compressed("--lossless")
         self.succeeds("compress", "--lossless", "--force", name, name)

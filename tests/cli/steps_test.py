@@ -294,6 +294,32 @@ class Steps(CliTest):
         broken[len(whole) // 2] ^= 1
         self.fails(runner.DAMAGED, "decompress", "-", "a", stdin=bytes(broken))
 
+    def test_a_stream_that_lacks_its_end_is_decoded_as_a_file_is(self):
+        self.compressed("--abs", "1e-3", "--chunk", "2x20x30")
+        whole = self.read("u.firn")
+        end = max(each["offset"] + each["bytes"] for each in
+                  self.succeeds("info", "--chunks", "--json", "u.firn").json["chunks"])
+        self.succeeds("decompress", "u.firn", "whole")
+        for size in range(end, len(whole)):
+            self.succeeds("decompress", "--force", "-", "u.f32", stdin=whole[:size])
+            self.assertEqual(self.read("u.f32"), self.read("whole"))
+        self.assertEqual(self.succeeds("decompress", "-", "-", stdin=whole[:-1]).stdout,
+                         self.read("whole"))
+        self.fails(runner.TRUNCATED, "decompress", "-", "a", stdin=whole[:end - 1],
+                   says="chunk 2 of 3")
+
+    def test_streams_of_other_dims_cannot_be_joined(self):
+        for name, dims, ending in (("u", (6, 20, 30), "f"), ("v", (6, 30, 20), "f"),
+                                   ("w", (6, 20, 30), "d")):
+            file, _ = self.write_field(dims, ending)
+            self.succeeds("compress", "--abs", "1e-3", file, name)
+        for other in "vw":
+            joined = self.read("u") + self.read(other)
+            self.write("joined", joined)
+            for arguments in ("joined", "a"), ("-", "a"):
+                self.fails(runner.DAMAGED, "decompress", *arguments, stdin=joined,
+                           says="may differ in the slowest extent only")
+
     def test_salvage_of_a_series_that_is_cut(self):
         values = smooth_field((9, 20, 30))
         whole = self.succeeds(*ENDLESS, "--flush", "3", "-", "-", stdin=values.tobytes()).stdout
