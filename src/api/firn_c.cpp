@@ -95,12 +95,25 @@ firn::Result<firn::Options> options_of(const firn_options* given, int* threads) 
                        "the options are NULL or not initialised by firn_options_init"};
   }
   firn::Options result;
-  if (options.bound < FIRN_LOSSLESS || options.bound > FIRN_RATIO || options.preset < FIRN_FAST ||
-      options.preset > FIRN_SMALL) {
-    return firn::Error{firn::ErrorCode::invalid_argument, "unknown bound or preset"};
+  const auto unknown = [](const char* field, int32_t value, const char* known) {
+    return firn::Error{firn::ErrorCode::invalid_argument, "firn_options." + std::string(field) +
+                                                              " is " + std::to_string(value) +
+                                                              "; there are " + known};
+  };
+  if (options.bound < FIRN_LOSSLESS || options.bound > FIRN_RATIO) {
+    return unknown("bound", options.bound,
+                   "FIRN_LOSSLESS (0), FIRN_ABS, FIRN_REL, FIRN_PSNR, FIRN_PWREL, FIRN_RATIO (5)");
+  }
+  if (options.preset < FIRN_FAST || options.preset > FIRN_SMALL) {
+    return unknown("preset", options.preset, "FIRN_FAST (0), FIRN_BALANCED, FIRN_SMALL (2)");
   }
   if (options.books < FIRN_BOOKS_COST || options.books > FIRN_BOOKS_OFFLINE) {
-    return firn::Error{firn::ErrorCode::invalid_argument, "unknown book policy"};
+    return unknown(
+        "books", options.books,
+        "FIRN_BOOKS_COST (0), FIRN_BOOKS_CHI, FIRN_BOOKS_STORED, FIRN_BOOKS_OFFLINE (3)");
+  }
+  if (options.tune < FIRN_TUNE_SIZE || options.tune > FIRN_TUNE_PSNR) {
+    return unknown("tune", options.tune, "FIRN_TUNE_SIZE (0), FIRN_TUNE_PSNR (1)");
   }
   result.books = static_cast<firn::BookPolicy>(options.books);
   result.bound = {static_cast<firn::BoundKind>(options.bound), options.bound_value};
@@ -113,9 +126,6 @@ firn::Result<firn::Options> options_of(const firn_options* given, int* threads) 
   result.chunk = shape_of(options.chunk_rank, options.chunk);
   if (options.has_fill != 0) result.fill = options.fill;
   if (options.max_abs != 0) result.max_abs = options.max_abs;
-  if (options.tune < FIRN_TUNE_SIZE || options.tune > FIRN_TUNE_PSNR) {
-    return firn::Error{firn::ErrorCode::invalid_argument, "unknown tuning"};
-  }
   result.tune = static_cast<firn::Tune>(options.tune);
   *threads = options.threads;
   return result;

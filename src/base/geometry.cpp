@@ -23,9 +23,9 @@ Status check_shapes(Type type, const Shape& shape, const Shape& chunk,
     count *= extent;
   }
   if (chunk.rank != shape.rank) {
-    return Error{ErrorCode::invalid_argument, "chunk of rank " + std::to_string(chunk.rank) +
-                                                  " for an array of rank " +
-                                                  std::to_string(shape.rank)};
+    return Error{ErrorCode::invalid_argument,
+                 "chunk of rank " + std::to_string(chunk.rank) + " for an array of rank " +
+                     std::to_string(shape.rank) + "; they must be equal"};
   }
   std::uint64_t values = 1;
   for (int k = 0; k < chunk.rank; ++k) {

@@ -471,7 +471,7 @@ Status check_into(Type type, const Shape& shape, const Options& options, Plan& p
       chunk = chunk_for(plan.parameters.pipeline, options.preset, options.bound.kind, shape);
   } else {
     for (int k = 0; k < std::min(chunk.rank, shape.rank); ++k) {
-      if (chunk.extents[k] == 0) return bad("a chunk extent is 0");
+      if (chunk.extents[k] == 0) return bad("a chunk extent is 0; it must be 1 or more");
       chunk.extents[k] = std::min(chunk.extents[k], shape.extents[k]);
     }
   }

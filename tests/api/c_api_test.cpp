@@ -242,9 +242,11 @@ TEST_F(CApi, BadArgumentsAreStatuses) {
   firn_options options = options_;
   options.bound = 17;
   EXPECT_EQ(firn_compress(context_, &array_, &options, &bytes, &size), FIRN_INVALID_ARGUMENT);
+  expect_message("firn_options.bound is 17; there are FIRN_LOSSLESS (0), FIRN_ABS");
   options = options_;
   options.preset = -1;
   EXPECT_EQ(firn_compress(context_, &array_, &options, &bytes, &size), FIRN_INVALID_ARGUMENT);
+  expect_message("firn_options.preset is -1; there are FIRN_FAST (0)");
   options = options_;
   options.pipeline = "nothing";
   EXPECT_EQ(firn_compress(context_, &array_, &options, &bytes, &size), FIRN_INVALID_ARGUMENT);
