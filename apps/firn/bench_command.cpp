@@ -103,12 +103,13 @@ struct BenchCommand {
   CompressionOptions compression;
   ThreadOption threads{1};
   int repeat = 5;
-  double tile_megabytes = 0;
+  std::string tile;
   bool json = false;
   std::vector<std::string> inputs;
 
   void run() const {
     compression.options(kWithoutBound);  // mistakes in them come before a missing file
+    tile_megabytes();
     if (const auto ignored = ignored_simd_target()) {
       fail(ExitCode::usage, "FIRN_SIMD={}: this machine has {}", *ignored,
            fmt::join(firn::simd_targets(), ", "));
@@ -131,6 +132,13 @@ struct BenchCommand {
   }
 
  private:
+  double tile_megabytes() const {
+    if (tile.empty()) return 0;
+    const double megabytes = parse_positive("--tile", tile, "64");
+    if (megabytes > 1e9) fail(ExitCode::usage, "--tile takes at most 1e9 (MB), not '{}'", tile);
+    return megabytes;
+  }
+
   Measurement measure(const std::string& path) const {
     const Field source = open_field(path, field.request());
     const firn::Options options = compression.options(kWithoutBound, source.view.type);
@@ -138,7 +146,7 @@ struct BenchCommand {
       fail(ExitCode::usage, "{} has no values: there is nothing to measure", source.name);
     }
     const BenchField original =
-        make_bench_field(source.view, static_cast<std::uint64_t>(tile_megabytes * 1e6));
+        make_bench_field(source.view, static_cast<std::uint64_t>(tile_megabytes() * 1e6));
     BenchMemory decoded(original.memory.size());
 
     Measurement measurement;
@@ -348,11 +356,10 @@ void add_bench_command(CLI::App& program) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000000).description(""));
   command
-      ->add_option("--tile", state->tile_megabytes,
+      ->add_option("--tile", state->tile,
                    "Repeat each field along its slowest axis until it has this many\n"
                    "megabytes")
-      ->type_name("MB")
-      ->check(CLI::Range(0.0, 1e9).description(""));
+      ->type_name("MB");
   command->add_flag("--json", state->json, "Report as JSON");
   command->footer(
       "Without a bound: --rel 1e-3. Example: firn bench --rel 1e-3 --tile 64 u_25x125x125.f32");

@@ -2,8 +2,7 @@
 #include "commands.hpp"
 #include "failure.hpp"
 #include "h5_commands.hpp"
-#include "h5_rules.hpp"
-#include "numbers.hpp"
+#include "shared_options.hpp"
 
 namespace firn_cli {
 
@@ -33,13 +32,10 @@ std::optional<firn::Bound> BoundOptions::bound_or_none() const {
   if (given > 1) {
     fail(ExitCode::usage, "give only one of --abs E, --rel E, --pwrel E, --psnr DB, --lossless");
   }
-  const auto bound = [](const char* name, const std::string& text, firn::Bound (*make)(double)) {
-    return checked(make(parse_positive(name, text)), name);
-  };
-  if (!abs_.empty()) return bound("--abs", abs_, firn::Bound::abs);
-  if (!rel_.empty()) return bound("--rel", rel_, firn::Bound::rel);
-  if (!pwrel_.empty()) return bound("--pwrel", pwrel_, firn::Bound::pwrel);
-  if (!psnr_.empty()) return bound("--psnr", psnr_, firn::Bound::psnr);
+  if (!abs_.empty()) return parse_bound(firn::BoundKind::abs, "--abs", abs_);
+  if (!rel_.empty()) return parse_bound(firn::BoundKind::rel, "--rel", rel_);
+  if (!pwrel_.empty()) return parse_bound(firn::BoundKind::pwrel, "--pwrel", pwrel_);
+  if (!psnr_.empty()) return parse_bound(firn::BoundKind::psnr, "--psnr", psnr_);
   if (lossless_) return firn::Bound::lossless();
   return std::nullopt;
 }
@@ -51,7 +47,7 @@ firn::Preset BoundOptions::preset() const {
 
 void add_h5_command(CLI::App& program) {
   CLI::App* command = program.add_subcommand("h5", "HDF5 and netCDF-4 files: compress, params");
-  command->require_subcommand(1);
+  command->require_subcommand(0, 1);  // main() says what is missing
   add_h5_compress_command(*command);
   add_h5_params_command(*command);
 }

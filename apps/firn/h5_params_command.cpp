@@ -60,11 +60,7 @@ struct H5ParamsCommand {
     request.bound = *asked;
     request.preset = bound.preset();
     if (!range.empty()) request.bound = bound_for_range();
-    if (!fill.empty()) {
-      request.fill = parse_number(fill);
-      if (!request.fill)
-        fail(ExitCode::usage, "--fill takes a number such as 1e20, not '{}'", fill);
-    }
+    if (!fill.empty()) request.fill = parse_fill("--fill", fill);
     if (json) {
       print_as_json(request);
     } else {
@@ -76,14 +72,14 @@ struct H5ParamsCommand {
   firn::Bound bound_for_range() const {
     const firn::Bound asked = *bound.bound_or_none();
     const std::size_t comma = range.find(',');
-    const std::optional<double> low = parse_number(range.substr(0, comma));
-    const std::optional<double> high =
-        comma == std::string::npos ? std::nullopt : parse_number(range.substr(comma + 1));
-    if (!low || !high || !std::isfinite(*high - *low) || *high <= *low) {
+    const double low = parse_number(range.substr(0, comma)).value_or(NAN);
+    const double high =
+        comma == std::string::npos ? NAN : parse_number(range.substr(comma + 1)).value_or(NAN);
+    if (!std::isfinite(high - low) || high <= low) {
       fail(ExitCode::usage, "--range takes LOW,HIGH such as 180,330, not '{}'", range);
     }
     if (asked.kind != firn::BoundKind::rel) fail(ExitCode::usage, "--range goes with --rel");
-    return firn::Bound::abs(asked.value * (*high - *low));
+    return firn::Bound::abs(asked.value * (high - low));
   }
 
   void print_as_json(const firn::hdf5::FilterRequest& request) const {

@@ -4,13 +4,13 @@
 #include <fnmatch.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "failure.hpp"
 #include "numbers.hpp"
+#include "shared_options.hpp"
 
 namespace firn_cli {
 namespace {
@@ -31,12 +31,11 @@ class RuleParser {
       rule_.bound = firn::Bound::lossless();
     } else if (kind == "abs" || kind == "rel" || kind == "pwrel" || kind == "psnr") {
       if (words.size() < 3) fail_here(fmt::format("{} needs a number", kind));
-      const double value = parse_positive(fmt::format("{}: {}", where_, kind), words[2]);
-      rule_.bound = checked(kind == "abs"     ? firn::Bound::abs(value)
-                            : kind == "rel"   ? firn::Bound::rel(value)
-                            : kind == "pwrel" ? firn::Bound::pwrel(value)
-                                              : firn::Bound::psnr(value),
-                            where_);
+      rule_.bound = parse_bound(kind == "abs"     ? firn::BoundKind::abs
+                                : kind == "rel"   ? firn::BoundKind::rel
+                                : kind == "pwrel" ? firn::BoundKind::pwrel
+                                                  : firn::BoundKind::psnr,
+                                fmt::format("{}: {}", where_, kind), words[2]);
       next = 3;
     } else if (kind != "skip") {
       fail_here(fmt::format("'{}' is none of abs, rel, pwrel, psnr, lossless, skip", kind));
@@ -57,10 +56,7 @@ class RuleParser {
     if (name == "preset") {
       rule_.preset = value_or_fail(firn::parse_preset(value), where_);
     } else if (name == "fill") {
-      rule_.fill = parse_number(value);
-      if (!rule_.fill || std::isnan(*rule_.fill)) {
-        fail_here(fmt::format("fill takes a number, not '{}'", value));
-      }
+      rule_.fill = parse_fill(where_ + ": fill", value);
     } else if (name == "chunk") {
       parse_chunk(value);
     } else {
@@ -84,13 +80,6 @@ class RuleParser {
 };
 
 }  // namespace
-
-firn::Bound checked(const firn::Bound& bound, const std::string& subject) {
-  firn::Options options;
-  options.bound = bound;
-  value_or_fail(firn::worst_case_size(firn::Type::f64, {1}, options), subject);
-  return bound;
-}
 
 bool DatasetRule::matches(const std::string& path) const {
   const bool whole = pattern.find('/') != std::string::npos;

@@ -11,9 +11,6 @@
 
 namespace firn_cli {
 
-// The same bound; a usage Failure that begins with `subject` when the library takes no such bound.
-firn::Bound checked(const firn::Bound& bound, const std::string& subject);
-
 struct DatasetRule {
   std::string pattern;
   int line = 0;

@@ -49,11 +49,44 @@ int report_misuse(const CLI::App& program, const CLI::ParseError& error) {
   return report_failure(ExitCode::usage, fmt::format("{} (see '{}')", what, hint));
 }
 
+std::vector<const CLI::App*> commands_of(const CLI::App& program) {
+  return program.get_subcommands([](const CLI::App*) { return true; });
+}
+
 const CLI::App* find_command(const CLI::App& program, const std::string& name) {
-  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* command : commands_of(program)) {
     if (command->get_name() == name) return command;
   }
   return nullptr;
+}
+
+// "compress, params"
+std::string names_of(const std::vector<const CLI::App*>& commands) {
+  std::string names;
+  for (const CLI::App* command : commands) {
+    names += (names.empty() ? "" : ", ") + command->get_name();
+  }
+  return names;
+}
+
+// A usage Failure when a command is missing or none, up to the first option.
+void check_commands(const CLI::App& program, int argc, char** argv) {
+  const CLI::App* command = &program;
+  std::string above;  // " h5"
+  for (int i = 1; !commands_of(*command).empty(); ++i) {
+    const std::string names = names_of(commands_of(*command));
+    if (i == argc) {
+      firn_cli::fail(ExitCode::usage, "a command is needed: {} (see 'firn help{}')", names, above);
+    }
+    const std::string word = argv[i];
+    if (word.starts_with('-')) return;
+    command = find_command(*command, word);
+    if (command == nullptr) {
+      firn_cli::fail(ExitCode::usage, "there is no command '{}{}': {} (see 'firn help{}')",
+                     above.empty() ? "" : above.substr(1) + " ", word, names, above);
+    }
+    above += " " + word;
+  }
 }
 
 // `topic` names a command, or one within another: {"h5", "compress"}.
@@ -62,10 +95,12 @@ int show_help(const CLI::App& program, const std::vector<std::string>& topic) {
   std::string above;  // the words before the last
   for (const std::string& name : topic) {
     above += (above.empty() ? "" : " ") + command->get_name();
+    const auto commands = commands_of(*command);
     command = find_command(*command, name);
     if (command == nullptr) {
       return report_failure(ExitCode::usage,
-                            fmt::format("there is no command '{}' (see 'firn help')", name));
+                            fmt::format("there is no command '{}'{}{} (see 'firn help')", name,
+                                        commands.empty() ? "" : ": ", names_of(commands)));
     }
   }
   fmt::print("{}", command->help(above));
@@ -106,21 +141,12 @@ int run(int argc, char** argv) {
   program.add_subcommand("help", "Show the commands, or the options of one");
 
   try {
-    const std::string first = argc > 1 ? argv[1] : "";
-    if (first == "help") return show_help(program, {argv + 2, argv + argc});
-    if (!first.starts_with('-') && !first.empty() && find_command(program, first) == nullptr) {
-      return report_failure(ExitCode::usage,
-                            fmt::format("there is no command '{}': compress, decompress, info, "
-                                        "verify, metrics, estimate, append, bench, h5, help",
-                                        first));
+    if (argc > 1 && argv[1] == std::string("help")) {
+      return show_help(program, {argv + 2, argv + argc});
     }
     check_not_empty(argc, argv);
+    check_commands(program, argc, argv);
     program.parse(argc, argv);
-    if (program.get_subcommands().empty()) {
-      return report_failure(ExitCode::usage,
-                            "a command is needed: compress, decompress, info, verify, metrics, "
-                            "estimate, append, bench, h5 (see 'firn help')");
-    }
     return 0;
   } catch (const CLI::CallForHelp&) {
     std::vector<std::string> topic;

@@ -136,12 +136,7 @@ struct MetricsCommand {
       fail(ExitCode::usage, "only one of the inputs can be standard input");
     }
     if (point_wise_only) options.ssim = options.gradient = options.spectrum = false;
-    if (!fill_text.empty()) {
-      options.fill = parse_number(fill_text);
-      if (!options.fill) {
-        fail(ExitCode::usage, "--fill takes a number such as 1e20, not '{}'", fill_text);
-      }
-    }
+    if (!fill_text.empty()) options.fill = parse_fill("--fill", fill_text);
     if (is_stream()) {
       measure_stream();
     } else {

@@ -32,11 +32,18 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
 
 double parse_positive(std::string_view option, std::string_view text, std::string_view example) {
   const std::optional<double> value = parse_number(text);
-  if (!value || !std::isfinite(*value) || *value < 0) {
+  if (!value || !std::isfinite(*value) || *value <= 0) {
     fail(ExitCode::usage, "{} takes a positive number such as {}, not '{}'", option, example, text);
   }
-  if (*value == 0) {
-    fail(ExitCode::usage, "{} must be more than 0; to keep every bit use --lossless", option);
+  return *value;
+}
+
+double parse_fill(std::string_view option, std::string_view text) {
+  const std::optional<double> value = parse_number(text);
+  if (!value) fail(ExitCode::usage, "{} takes a number such as 1e20, not '{}'", option, text);
+  if (std::isnan(*value)) {
+    fail(ExitCode::usage, "{0} takes a number; NaN needs no {0}, it is always kept exactly",
+         option);
   }
   return *value;
 }

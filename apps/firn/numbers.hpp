@@ -16,6 +16,9 @@ std::optional<std::uint64_t> parse_count(std::string_view text);
 double parse_positive(std::string_view option, std::string_view text,
                       std::string_view example = "1e-3");
 
+// A number that means "nothing here", or a usage Failure that names the option.
+double parse_fill(std::string_view option, std::string_view text);
+
 // Decimal units, three significant digits: "2.00 MB".
 std::string format_bytes(std::uint64_t bytes);
 // Four significant digits at most: "9.374", "0.001", "1.25e-05".

@@ -30,6 +30,17 @@ FieldRequest FieldOptions::request() const {
   return request;
 }
 
+firn::Bound parse_bound(firn::BoundKind kind, const std::string& option, const std::string& text) {
+  const bool exact_at_0 = kind != firn::BoundKind::psnr;
+  if (exact_at_0 && parse_number(text) == 0) {
+    fail(ExitCode::usage, "{} must be more than 0; to keep every bit use --lossless", option);
+  }
+  firn::Options options;
+  options.bound = {kind, parse_positive(option, text, exact_at_0 ? "1e-3" : "60")};
+  value_or_fail(firn::worst_case_size(firn::Type::f64, {1}, options), option);
+  return options.bound;
+}
+
 void CompressionOptions::add_to(CLI::App& command) {
   const std::string bounds = "Error bound, one of";
   command.add_option("--abs", abs_, "Every value within E of the original")
@@ -63,8 +74,7 @@ void CompressionOptions::add_to(CLI::App& command) {
       .add_option("--tune", tune_,
                   "What balanced and small make least: size (when not given), or psnr:\n"
                   "the size at equal PSNR")
-      ->type_name("NAME")
-      ->check(CLI::IsMember({"size", "psnr"}));
+      ->type_name("NAME");
   command.add_option("--pipeline", pipeline_, "Encode with this pipeline instead of the preset's")
       ->type_name("NAME");
   command
@@ -92,23 +102,25 @@ firn::Bound CompressionOptions::bound(std::optional<firn::Bound> fallback, firn:
       "--abs E, --rel E (of the value range), --pwrel E (of each value), --psnr DB, --ratio R, "
       "--bits B, --lossless";
   if (bounds_given() > 1) fail(ExitCode::usage, "give only one of {}", kChoice);
-  if (!abs_.empty()) return firn::Bound::abs(parse_positive("--abs", abs_));
-  if (!rel_.empty()) return firn::Bound::rel(parse_positive("--rel", rel_));
-  if (!pwrel_.empty()) return firn::Bound::pwrel(parse_positive("--pwrel", pwrel_));
-  if (!psnr_.empty()) return firn::Bound::psnr(parse_positive("--psnr", psnr_, "60"));
+  if (!abs_.empty()) return parse_bound(firn::BoundKind::abs, "--abs", abs_);
+  if (!rel_.empty()) return parse_bound(firn::BoundKind::rel, "--rel", rel_);
+  if (!pwrel_.empty()) return parse_bound(firn::BoundKind::pwrel, "--pwrel", pwrel_);
+  if (!psnr_.empty()) return parse_bound(firn::BoundKind::psnr, "--psnr", psnr_);
   if (!ratio_.empty()) {
-    const double ratio = parse_positive("--ratio", ratio_, "10");
-    if (!(ratio > 1) || ratio > 1e9) {
+    const double ratio = parse_number(ratio_).value_or(0);
+    if (!(ratio > 1 && ratio <= 1e9)) {
       fail(ExitCode::usage, "--ratio takes a number above 1 and up to 1e9, such as 10, not '{}'",
            ratio_);
     }
     return firn::Bound::ratio(ratio);
   }
   if (!bits_.empty()) {
-    const double bits = parse_positive("--bits", bits_, "4");
+    const double bits = parse_number(bits_).value_or(0);
     const double all = 8 * static_cast<double>(firn::size_of(type));
-    if (bits >= all) {
-      fail(ExitCode::usage, "--bits takes fewer than values have, 32 (f32) or 64 (f64), not '{}'",
+    if (!(bits >= 1e-7 && bits < all)) {
+      fail(ExitCode::usage,
+           "--bits takes a number from 1e-7 to below what values have, 32 (f32) or 64 (f64), such "
+           "as 4, not '{}'",
            bits_);
     }
     return firn::Bound::ratio(all / bits);
@@ -141,11 +153,10 @@ firn::Options CompressionOptions::options(std::optional<firn::Bound> fallback,
   }
   if (!chunk_.empty()) options.chunk = parse_dims("--chunk", chunk_);
   if (!fill_.empty()) {
-    options.fill = parse_number(fill_);
-    if (!options.fill) fail(ExitCode::usage, "--fill takes a number such as 1e20, not '{}'", fill_);
-    if (std::isnan(*options.fill)) {
-      fail(ExitCode::usage,
-           "--fill takes a number; NaN needs no --fill, it is always kept exactly");
+    options.fill = parse_fill("--fill", fill_);
+    if (type == firn::Type::f32 && std::isfinite(*options.fill) &&
+        !std::isfinite(static_cast<float>(*options.fill))) {
+      fail(ExitCode::usage, "--fill {} is no value of f32, which end at 3.4e38", fill_);
     }
   }
   return options;

@@ -21,6 +21,9 @@ class FieldOptions {
   std::string dims_;
 };
 
+// A bound of any kind but ratio and lossless, or a usage Failure that names the option.
+firn::Bound parse_bound(firn::BoundKind kind, const std::string& option, const std::string& text);
+
 // --abs, --rel, --pwrel, --psnr, --ratio, --bits, --max-abs, --lossless, --preset, --tune,
 // --pipeline,
 // --chunk, --fill.

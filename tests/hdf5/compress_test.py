@@ -479,6 +479,21 @@ class CompressTest(support.Hdf5Test):
             self.assert_filtered(file["u"])
             self.assert_within(file["u"][...], data, 1e-3)
 
+    def test_unknown_commands_and_values_are_told_what_there_is(self):
+        (self.directory / "rules").write_text("u abs 1 fill=land\n")
+        for arguments, reason in (
+                ((), "a command is needed: compress, params"),
+                (("foo", "in.h5"), "there is no command 'h5 foo': compress, params"),
+                (("--foo",), "there is no option --foo"),
+                (("params", "--psnr", "x"), "--psnr takes a positive number such as 60"),
+                (("params", "--abs", "1", "--fill", "nan"), "NaN needs no --fill"),
+                (("compress", "--rules", "rules", "in.h5"), "rules, line 1: fill takes a number")):
+            with self.subTest(arguments=arguments):
+                result = self.run_program(FIRN, "h5", *arguments)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(reason, result.stderr)
+                self.assertEqual(len(result.stderr.splitlines()), 1)
+
     def test_help(self):
         for command in ("compress", "params"):
             text = self.succeeds(FIRN, "help", "h5", command)
