@@ -133,7 +133,7 @@ struct BenchCommand {
 
  private:
   double tile_megabytes() const {
-    if (tile.empty()) return 0;
+    if (tile.empty() || parse_number(tile) == 0) return 0;
     const double megabytes = parse_positive("--tile", tile, "64");
     if (megabytes > 1e9) fail(ExitCode::usage, "--tile takes at most 1e9 (MB), not '{}'", tile);
     return megabytes;

@@ -160,10 +160,13 @@ struct DecompressCommand {
 
  private:
   // Decodes each part of a pipe once it is there, so that neither the input nor the output of a
-  // long series is ever in memory as a whole. `head` is what the reader has been fed.
+  // long series is ever in memory as a whole. `head` is what the reader has been fed; of a single
+  // stream that is not too large all is kept, because chunks may be good though its end is missing.
   void run_piped(OutputFile& file, InputPipe& pipe, firn::StreamReader& reader,
                  std::vector<std::uint8_t> head) const {
     constexpr std::size_t kPiece = std::size_t{1} << 20, kLeastRoom = std::size_t{1} << 22;
+    constexpr std::size_t kMostKept = std::size_t{1} << 28;
+    bool kept = true;
     const auto step_bytes =
         static_cast<std::size_t>(array_bytes_or_fail(reader.type(), steps_of(reader, 1)));
     const std::uint64_t room = 1 + kLeastRoom / std::max<std::size_t>(step_bytes, 1);
@@ -182,15 +185,15 @@ struct DecompressCommand {
       count = pipe.read(piece);
       const auto fed = std::span(piece).first(count);
       value_or_fail(reader.feed(fed), pipe.name());
-      if (steps == 0) {
+      kept = kept && steps == 0 && head.size() < kMostKept;
+      if (kept) {
         head.insert(head.end(), fed.begin(), fed.end());
       } else {
-        head = {};
+        head = std::vector<std::uint8_t>();
       }
     }
     if (!reader.at_boundary()) {
-      // Of a single stream all chunks may be there nevertheless.
-      if (steps == 0) return run_on(InputBytes::copy_of(head), file, pipe.name());
+      if (kept && steps == 0) return run_on(InputBytes::copy_of(head), file, pipe.name());
       fail(ExitCode::truncated, "{}: the stream ends too early, after {} steps", pipe.name(),
            steps);
     }

@@ -44,15 +44,18 @@ const OpenTarget& target_of(const H5FD_t* base) {
   try {
     open.target.file->fail_to_write(errno);
   } catch (const Failure& failure) {
-    end_unfinished(failure.code(), fmt::format("firn: {}\n", failure.what()));
+    // Over a progress bar.
+    const char* const bar = isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "";
+    end_unfinished(failure.code(), fmt::format("{}firn: {}\n", bar, failure.what()));
   }
 }
 
 // HDF5 opens and closes twice, to find out whether it has the file open already.
 H5FD_t* open_target(const char*, unsigned, hid_t access, haddr_t) {
-  auto* const open = new (std::nothrow) OpenTarget{};
+  const auto* const target = static_cast<const Target*>(H5Pget_driver_info(access));
+  auto* const open = target == nullptr ? nullptr : new (std::nothrow) OpenTarget{};
   if (open == nullptr) return nullptr;
-  open->target = *static_cast<const Target*>(H5Pget_driver_info(access));
+  open->target = *target;
   return &open->base;
 }
 

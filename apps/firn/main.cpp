@@ -75,10 +75,10 @@ void check_commands(const CLI::App& program, int argc, char** argv) {
   std::string above;  // " h5"
   for (int i = 1; !commands_of(*command).empty(); ++i) {
     const std::string names = names_of(commands_of(*command));
-    if (i == argc) {
+    const std::string word = i < argc ? argv[i] : "--";
+    if (word == "--") {
       firn_cli::fail(ExitCode::usage, "a command is needed: {} (see 'firn help{}')", names, above);
     }
-    const std::string word = argv[i];
     if (word.starts_with('-')) return;
     command = find_command(*command, word);
     if (command == nullptr) {
@@ -98,9 +98,11 @@ int show_help(const CLI::App& program, const std::vector<std::string>& topic) {
     const auto commands = commands_of(*command);
     command = find_command(*command, name);
     if (command == nullptr) {
+      const std::string within = above.substr(program.get_name().size());  // " h5"
       return report_failure(ExitCode::usage,
-                            fmt::format("there is no command '{}'{}{} (see 'firn help')", name,
-                                        commands.empty() ? "" : ": ", names_of(commands)));
+                            fmt::format("there is no command '{}{}'{}{} (see 'firn help{}')",
+                                        within.empty() ? "" : within.substr(1) + " ", name,
+                                        commands.empty() ? "" : ": ", names_of(commands), within));
     }
   }
   fmt::print("{}", command->help(above));

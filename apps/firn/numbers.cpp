@@ -42,8 +42,7 @@ double parse_fill(std::string_view option, std::string_view text) {
   const std::optional<double> value = parse_number(text);
   if (!value) fail(ExitCode::usage, "{} takes a number such as 1e20, not '{}'", option, text);
   if (std::isnan(*value)) {
-    fail(ExitCode::usage, "{0} takes a number; NaN needs no {0}, it is always kept exactly",
-         option);
+    fail(ExitCode::usage, "{} takes a number; NaN needs none, it never counts as a value", option);
   }
   return *value;
 }

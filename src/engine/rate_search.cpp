@@ -176,13 +176,14 @@ Result<RateSearch::Try> RateSearch::first() {
   double largest = log2_of(width);
   if (largest - whole.small_magnitude() > kMuch) largest = whole.small_magnitude() + kMuch / 2;
   lowest_ = std::clamp(largest - below, floor, highest_);
-  // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
-  constexpr double kBoxes = 1.1;
-  if (perhaps_lossless &&
-      sampled_->lossless_bits(*plan, workers_) < kBoxes * exp2_of(bits_wanted())) {
-    return Try{};
-  }
+  if (perhaps_lossless && may_be_lossless()) return Try{};
   return lossy();
+}
+
+// Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
+bool RateSearch::may_be_lossless() const {
+  constexpr double kBoxes = 1.1;
+  return sampled_->lossless_bits(plan_, workers_) < kBoxes * exp2_of(bits_wanted());
 }
 
 RateSearch::Try RateSearch::lossy() {
@@ -359,12 +360,13 @@ std::optional<RateSearch::Try> RateSearch::between(std::vector<pipelines::Choice
   constexpr double kNear = 0.25;
   constexpr int kTimes = 6;
   if (best_size_ > kFarTooSmall) return {};
-  if (times_between_++ < kTimes && too_large_at_ + kNear < too_small_at_) {
+  const double low = std::max(too_large_at_, log2_of(plan::least_bound(array_.type)));
+  if (times_between_++ < kTimes && low + kNear < too_small_at_) {
     choices->clear();
     sizes_.clear();
-    return with_reserve((too_large_at_ + too_small_at_) / 2);
+    return with_reserve((low + too_small_at_) / 2);
   }
-  if (lossless_failed_) return {};
+  if (lossless_failed_ || !may_be_lossless()) return {};
   is_last_ = true;
   return Try{};
 }

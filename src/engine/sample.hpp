@@ -38,8 +38,7 @@ class Roughness {
   double bits(double bound_abs) const;
   double low() const { return low_; }
   double high() const { return high_; }
-  // A magnitude below which about an eighth of the values are that are not 0; log2, rounded down to
-  // a multiple of 8.
+  // A magnitude below which are about an eighth of the values that are not 0; log2, to 8 octaves.
   int small_magnitude() const { return small_magnitude_; }
 
  private:

@@ -18,6 +18,7 @@
 #include "pipelines/lorenzo.hpp"
 #include "pipelines/payload_head.hpp"
 #include "predict/interpolation.hpp"
+#include "quantize/quantize.hpp"
 
 namespace firn::pipelines {
 

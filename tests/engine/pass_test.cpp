@@ -401,6 +401,28 @@ TEST(Ratio, FollowsMostValuesWhereAFewAreMuchLarger) {
   }
 }
 
+// No bound that was tried is too fine, but all but the finest are far too coarse.
+TEST(Ratio, IsSoughtBelowAllBoundsThatWereTried) {
+  const Shape shape{64, 64, 64};
+  std::vector<float> values(shape.count(), 1.0f);
+  std::uint32_t state = 1;
+  for (std::size_t i = 0; i < values.size() / 16; ++i) {
+    state = state * 1664525 + 1013904223;
+    values[i] = static_cast<float>(state) * 1e-39f;
+  }
+  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::ratio(30);
+    options.chunk = {4, 64, 64};
+    const auto stream = compress(test::const_view_of(values, shape), options);
+    ASSERT_TRUE(stream.ok());
+    const double size = static_cast<double>(stream->size());
+    EXPECT_NEAR(static_cast<double>(4 * shape.count()) / size, 30, 3) << name_of(preset);
+    test::expect_promises(values, shape, options);
+  }
+}
+
 // A pass just below the largest bound is given up, and no other bound is left to try.
 TEST(Ratio, OneCompressionAlwaysComesToItsEnd) {
   const Shape shape{32, 16, 16};

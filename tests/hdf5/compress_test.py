@@ -486,7 +486,7 @@ class CompressTest(support.Hdf5Test):
                 (("foo", "in.h5"), "there is no command 'h5 foo': compress, params"),
                 (("--foo",), "there is no option --foo"),
                 (("params", "--psnr", "x"), "--psnr takes a positive number such as 60"),
-                (("params", "--abs", "1", "--fill", "nan"), "NaN needs no --fill"),
+                (("params", "--abs", "1", "--fill", "nan"), "NaN needs none"),
                 (("compress", "--rules", "rules", "in.h5"), "rules, line 1: fill takes a number")):
             with self.subTest(arguments=arguments):
                 result = self.run_program(FIRN, "h5", *arguments)
