@@ -293,8 +293,9 @@ void RateSearch::forget_if_far(double wanted, double here,
 
 std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& pass,
                                                 std::vector<pipelines::Choice>* choices) {
+  const bool was_last = is_last_;
   const auto result = after(attempt, pass, choices);
-  if (is_last_) return {};
+  if (was_last) return {};
   return result || best_size_ <= kMostSize ? result : last_resort(choices);
 }
 

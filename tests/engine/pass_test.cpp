@@ -303,6 +303,23 @@ TEST(Ratio, LosesNothingWhereLosslessIsSmallEnough) {
 }
 
 // Whatever is given up on the way, and however little the largest bound allows.
+// Any bound makes it far smaller than asked for, and so does none.
+TEST(Ratio, LosesNothingWhereAllStreamsAreFarSmaller) {
+  const Shape shape{64, 64, 64};
+  std::vector<float> values(shape.count());
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i / 20000);
+  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+    for (const double ratio : {6.0, 50.0}) {
+      Options options;
+      options.preset = preset;
+      options.bound = Bound::ratio(ratio);
+      const auto bytes = test::compressed(values, shape, options, 1);
+      EXPECT_EQ(inspect(bytes)->bound_abs, 0) << name_of(preset) << ' ' << ratio;
+      EXPECT_TRUE(test::same_bits(test::decompressed<float>(bytes, shape), values));
+    }
+  }
+}
+
 TEST(Ratio, OfAnyKindOfFieldEndsWithAStream) {
   const Shape shape{24, 20, 22};
   for (const auto kind : test::kAllKinds) {
