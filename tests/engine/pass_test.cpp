@@ -302,7 +302,6 @@ TEST(Ratio, LosesNothingWhereLosslessIsSmallEnough) {
   }
 }
 
-// Whatever is given up on the way, and however little the largest bound allows.
 // Any bound makes it far smaller than asked for, and so does none.
 TEST(Ratio, LosesNothingWhereAllStreamsAreFarSmaller) {
   const Shape shape{64, 64, 64};
@@ -320,6 +319,7 @@ TEST(Ratio, LosesNothingWhereAllStreamsAreFarSmaller) {
   }
 }
 
+// Whatever is given up on the way, and however little the largest bound allows.
 TEST(Ratio, OfAnyKindOfFieldEndsWithAStream) {
   const Shape shape{24, 20, 22};
   for (const auto kind : test::kAllKinds) {
