@@ -147,8 +147,8 @@ std::size_t ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::Choice* choic
   return with_box(chunk, [&]<class T>(const Box<const T>& box) {
     auto parameters = parameters_of(chunk, choice);
     parameters.rehearsal = true;
-    // Where there are others, what one takes need not be known to a percent.
-    parameters.look_at_one_in = grid_.count() > 1 ? 2 : 1;
+    // But in lines that are one chunk, every other one tells as much.
+    parameters.look_at_one_in = grid_.count() > 1 || box.rank() > 1 ? 2 : 1;
     const pipelines::Encoded encoded =
         pipelines::encode<T>(box, parameters, workspace, workspace.output.reserve(capacity_));
     keep(encoded.choice, choice);
@@ -160,6 +160,18 @@ std::size_t ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::Choice* choic
     return container::record_head_bytes(box.count() * sizeof(T)) + encoded.size +
            (estimated ? encoded.size / kOneMoreIn : 0) + format::kChecksumBytes;
   });
+}
+
+pipelines::Choice ChunkEncoder::choose(std::uint64_t chunk, pipelines::Workspace& workspace) const {
+  pipelines::Choice result;
+  with_box(chunk, [&]<class T>(const Box<const T>& box) {
+    auto parameters = parameters_of(chunk, nullptr);
+    parameters.choose_only = true;
+    result = pipelines::encode<T>(box, parameters, workspace, workspace.output.reserve(capacity_))
+                 .choice;
+    return std::size_t{0};
+  });
+  return result;
 }
 
 Status write_head(plan::Plan& plan, CompressScratch& scratch, Output& output) {

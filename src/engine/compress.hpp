@@ -74,6 +74,9 @@ class ChunkEncoder {
   std::size_t rehearse(std::uint64_t chunk, pipelines::Choice* choice,
                        pipelines::Workspace& workspace) const;
 
+  // The choice that encode() would make, for chunks that are parts of this one.
+  pipelines::Choice choose(std::uint64_t chunk, pipelines::Workspace& workspace) const;
+
  private:
   pipelines::Parameters parameters_of(std::uint64_t chunk, const pipelines::Choice* choice) const;
   // function(Box<const float> or Box<const double>), its values.

@@ -62,6 +62,16 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     const auto other_bytes =
         static_cast<double>(beginning.size() + index_bytes(count, search.target_bytes()));
     Progress progress(execution, array.shape.count() * size_of(array.type));
+    if (checked->one_way && choices[0].candidate.pipeline == Pipeline::automatic) {
+      // That of the one chunk which they would be.
+      plan::Plan uncut = plan;
+      uncut.header.chunk = array.shape;
+      const ChunkEncoder whole(array, uncut, scratch.books);
+      workers.for_each(1, [&](std::uint64_t chunk, pipelines::Workspace& workspace) {
+        choices.assign(count, whole.choose(chunk, workspace));
+        return true;
+      });
+    }
     if (attempt->rehearsal) {
       std::vector<ChunkSize> sizes(count);
       workers.for_each(count, [&](std::uint64_t chunk, pipelines::Workspace& workspace) {

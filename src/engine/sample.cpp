@@ -14,7 +14,8 @@ namespace firn::engine {
 namespace {
 
 constexpr std::uint64_t kRegionValues = 65536, kFewestRegions = 4, kMostRegions = 64;
-constexpr std::uint64_t kBoxValues = 4096, kChoiceShare = 4;
+// Of a line, which has few borders, smaller ones.
+constexpr std::uint64_t kBoxValues = 4096, kLineValues = 1024, kChoiceShare = 4;
 // Points that are looked at for roughness, a few neighbours at a time.
 constexpr std::uint64_t kRuns = 128, kRun = 4;
 
@@ -34,6 +35,19 @@ Shape box_in(Shape chunk, std::uint64_t values) {
     *longest = (*longest + 1) / 2;
   }
   return chunk;
+}
+
+plan::Plan quickly(const plan::Plan& plan) {
+  plan::Plan result = plan;
+  result.parameters.thorough = false;
+  result.parameters.trial = true;
+  return result;
+}
+
+double stacked_bits(const Stack& stack, const plan::Plan& plan, pipelines::Workers& workers,
+                    std::vector<pipelines::Choice>* choices) {
+  const std::uint64_t bytes = encoded_bytes(stack.array(), plan, stack.chunks(), workers, choices);
+  return 8 * static_cast<double>(bytes) / static_cast<double>(stack.array().shape.count());
 }
 
 }  // namespace
@@ -174,10 +188,41 @@ double Roughness::bits(double bound_abs) const {
   return kLeast + kRoughUnit * static_cast<double>(sum) / static_cast<double>(residuals_.size());
 }
 
+Stack::Stack(const ArrayView& array, const std::vector<Region>& boxes, std::uint64_t chunk_values)
+    : box_(boxes[0].shape) {
+  values_.resize(boxes.size() * static_cast<std::size_t>(box_.count()) * size_of(array.type));
+  array_ = {values_.data(), array.type, box_, {}};
+  array_.shape.extents[0] *= boxes.size();
+  const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
+  const auto copy = [&]<class T>(const T* data) {
+    T* to = reinterpret_cast<T*>(values_.data());
+    for (const Region& box : boxes) {
+      const Box<const T> from(data, strides, box);
+      from.for_each_row([&](const T* row, std::size_t) {
+        for (std::size_t i = 0; i < from.row_length(); ++i) {
+          *to++ = row[static_cast<std::int64_t>(i) * from.row_stride()];
+        }
+        return true;
+      });
+    }
+  };
+  array.type == Type::f32 ? copy(static_cast<const float*>(array.data))
+                          : copy(static_cast<const double*>(array.data));
+  const std::uint64_t in_chunk = std::max<std::uint64_t>(1, chunk_values / box_.count());
+  for (std::uint64_t first = 0; first < boxes.size(); first += in_chunk) {
+    Region region;
+    region.shape = box_;
+    region.origin[0] = first * box_.extents[0];
+    region.shape.extents[0] *= std::min(in_chunk, boxes.size() - first);
+    chunks_.push_back(region);
+  }
+}
+
 Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double> fill,
-               std::uint64_t values) {
+               std::uint64_t values)
+    : chunk_(chunk) {
   const Shape& shape = array.shape;
-  const Shape box = box_in(chunk, kBoxValues);
+  const Shape box = box_in(chunk, shape.rank == 1 ? kLineValues : kBoxValues);
   values = std::min(values, shape.count());
   const std::uint64_t boxes = std::max<std::uint64_t>(1, values / box.count());
   std::vector<Region> regions(static_cast<std::size_t>(boxes));
@@ -190,65 +235,81 @@ Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double>
       rest /= shape.extents[k];
     }
   }
-  const std::size_t box_bytes = static_cast<std::size_t>(box.count()) * size_of(array.type);
-  values_.resize(regions.size() * box_bytes);
-  box_ = box;
-  stacked_ = {values_.data(), array.type, box, {}};
-  stacked_.shape.extents[0] *= boxes;
-  const auto strides = array.strides ? *array.strides : contiguous_strides(shape);
-  const auto copy = [&]<class T>(const T* data) {
-    T* to = reinterpret_cast<T*>(values_.data());
-    for (const Region& region : regions) {
-      const Box<const T> from(data, strides, region);
-      from.for_each_row([&](const T* row, std::size_t) {
-        for (std::size_t i = 0; i < from.row_length(); ++i) {
-          *to++ = row[static_cast<std::int64_t>(i) * from.row_stride()];
-        }
-        return true;
-      });
-    }
-  };
-  array.type == Type::f32 ? copy(static_cast<const float*>(array.data))
-                          : copy(static_cast<const double*>(array.data));
+  boxes_ = Stack(array, regions, chunk.count());
   // Their values have been read just now.
   sampled_ = Roughness(array, fill, regions);
   Region all;
   all.shape = shape;
   whole_ = Roughness(array, fill, {all});
+}
 
-  const std::uint64_t in_chunk = std::max<std::uint64_t>(1, chunk.count() / box.count());
-  for (std::uint64_t first = 0; first < boxes; first += in_chunk) {
-    Region region;
-    region.shape = box;
-    region.origin[0] = first * box.extents[0];
-    region.shape.extents[0] *= std::min(in_chunk, boxes - first);
-    chunks_.push_back(region);
-  }
+double Sample::to_whole(double bits, const plan::Plan& plan) const {
+  const double bound = plan.parameters.bound_abs;
+  if (bound == 0) return bits;
+  // Where both take next to nothing their quotient tells little, but that blocks are all zero.
+  const double little = plan.parameters.pipeline == Pipeline::blockpack ? 0 : 0.2;
+  return bits * (whole_.bits(bound) + little) / (sampled_.bits(bound) + little);
 }
 
 double Sample::bits(const plan::Plan& plan, pipelines::Workers& workers,
                     std::vector<pipelines::Choice>* choices) const {
-  plan::Plan quick = plan;
-  quick.parameters.thorough = false;
-  quick.parameters.trial = true;
+  const plan::Plan quick = quickly(plan);
   const bool choose = plan.parameters.pipeline == Pipeline::automatic;
   if (choose && choices != nullptr && choices->empty()) {
     // Some of the boxes tell which way is good.
-    std::vector<Region> parts = chunks_;
+    std::vector<Region> parts = boxes_.chunks();
+    const std::uint64_t in_box = boxes_.box().extents[0];
     for (Region& part : parts) {
       std::uint64_t& extent = part.shape.extents[0];
-      const std::uint64_t boxes = extent / box_.extents[0];
-      extent = box_.extents[0] * ((boxes + kChoiceShare - 1) / kChoiceShare);
+      extent = in_box * ((extent / in_box + kChoiceShare - 1) / kChoiceShare);
     }
     // All of them are encoded below.
-    const bool some = parts[0].shape.extents[0] < chunks_[0].shape.extents[0];
-    if (some) encoded_bytes(stacked_, quick, parts, workers, choices);
+    const bool some = parts[0].shape.extents[0] < boxes_.chunks()[0].shape.extents[0];
+    if (some) encoded_bytes(boxes_.array(), quick, parts, workers, choices);
   }
-  const auto bytes = static_cast<double>(encoded_bytes(stacked_, quick, chunks_, workers, choices));
-  const double bits = 8 * bytes / static_cast<double>(stacked_.shape.count());
-  // The sample may be rougher or smoother than the whole.
-  const double bound = plan.parameters.bound_abs;
-  return bound > 0 ? bits * whole_.bits(bound) / sampled_.bits(bound) : bits;
+  return to_whole(stacked_bits(boxes_, quick, workers, choices), plan);
+}
+
+void Sample::cut() {
+  const Shape& box = boxes_.box();
+  Shape half = box;
+  double borders = 0, of_halves = 0, of_chunks = 0;  // a value has
+  for (int k = 0; k < box.rank; ++k) {
+    // Short rows are much work.
+    const bool halved = k + 1 < box.rank || box.rank == 1;
+    if (halved) half.extents[k] = std::max<std::uint64_t>(1, box.extents[k] / 2);
+    borders += 1 / static_cast<double>(box.extents[k]);
+    of_halves += 1 / static_cast<double>(half.extents[k]);
+    of_chunks += 1 / static_cast<double>(chunk_.extents[k]);
+  }
+  if (of_halves <= borders) return;
+  share_ = (borders - of_chunks) / (of_halves - borders);
+  std::vector<Region> regions;
+  for (std::uint64_t i = 0; i < boxes_.boxes(); ++i) {
+    for (unsigned corner = 0; corner < 1u << box.rank; ++corner) {
+      Region region;
+      region.shape = half;
+      bool inside = true;
+      for (int k = 0; k < box.rank; ++k) {
+        region.origin[k] = (corner >> k & 1) * half.extents[k];
+        inside = inside && region.origin[k] + half.extents[k] <= box.extents[k];
+      }
+      region.origin[0] += i * box.extents[0];
+      if (inside) regions.push_back(region);
+    }
+  }
+  // As many boxes' in a chunk as before, so that there are as many chunks.
+  const std::uint64_t values = boxes_.chunks()[0].shape.extents[0] / box.extents[0] *
+                               (regions.size() / boxes_.boxes() * half.count());
+  halves_ = Stack(boxes_.array(), regions, values);
+}
+
+double Sample::border_bits(const plan::Plan& plan, double sampled, pipelines::Workers& workers,
+                           std::vector<pipelines::Choice> choices) {
+  if (halves_.chunks().empty()) cut();
+  if (share_ == 0) return 0;
+  const double bits = to_whole(stacked_bits(halves_, quickly(plan), workers, &choices), plan);
+  return share_ * (bits - sampled);
 }
 
 }  // namespace firn::engine

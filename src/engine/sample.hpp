@@ -47,8 +47,28 @@ class Roughness {
   int small_magnitude_ = 0;
 };
 
-// Many small boxes from all over an array, put on each other along the slowest axis until they are
-// as large as a chunk: small boxes see more of the array, and as chunks they cost what chunks do.
+// Boxes of one shape from an array, put on each other along the slowest axis until they are as
+// large as a chunk: as chunks they cost what chunks do.
+class Stack {
+ public:
+  Stack() = default;
+  Stack(Stack&&) = default;  // the array stays where it is
+  Stack& operator=(Stack&&) = default;
+  Stack(const ArrayView& array, const std::vector<Region>& boxes, std::uint64_t chunk_values);
+
+  const ArrayView& array() const { return array_; }
+  const std::vector<Region>& chunks() const { return chunks_; }
+  const Shape& box() const { return box_; }
+  std::uint64_t boxes() const { return array_.shape.extents[0] / box_.extents[0]; }
+
+ private:
+  std::vector<std::uint8_t> values_;
+  Shape box_;
+  ArrayView array_;
+  std::vector<Region> chunks_;
+};
+
+// Many small boxes from all over an array: more is seen of it than in a few chunks.
 class Sample {
  public:
   Sample(const ArrayView& array, const Shape& chunk, std::optional<double> fill,
@@ -58,13 +78,21 @@ class Sample {
   // or does as it is told, like encoded_bytes().
   double bits(const plan::Plan& plan, pipelines::Workers& workers,
               std::vector<pipelines::Choice>* choices) const;
+  // How many of them are for the borders that boxes have and chunks do not: the boxes are halved
+  // along each axis but the fastest, and what the halves take more they take for more borders.
+  // `sampled`: what bits() returned, with these choices.
+  double border_bits(const plan::Plan& plan, double sampled, pipelines::Workers& workers,
+                     std::vector<pipelines::Choice> choices);
   const Roughness& whole() const { return whole_; }
 
  private:
-  std::vector<std::uint8_t> values_;
-  Shape box_;
-  ArrayView stacked_;
-  std::vector<Region> chunks_;  // of it
+  // The sample may be rougher or smoother than the whole.
+  double to_whole(double bits, const plan::Plan& plan) const;
+  void cut();
+
+  Shape chunk_;
+  Stack boxes_, halves_;
+  double share_ = 0;  // of what halves take more, that boxes take more than chunks
   Roughness whole_, sampled_;
 };
 

@@ -13,17 +13,19 @@ namespace {
 // are not further apart, in octaves.
 constexpr double kSameChoice = 8;
 
-// The bits that a value of the whole takes when one of a sample takes so many. Chunks of boxes have
-// more borders, in one dimension hardly so, those of a mask among them, and a sample is not encoded
-// in every way. What predicts across borders misses there by about as many codes whatever the
-// bound, so that is a third of a bit a value, and less only where there are hardly any bits.
-double bits_of_whole(double bits, const pipelines::Parameters& parameters, int rank) {
+// Chunks of boxes have more borders. What predicts across them misses there by about as many codes
+// whatever the bound, so that is as many bits a value, except in lines at least so many, and less
+// only where there are hardly any bits.
+constexpr double kBorders = 0.33, kHardlyAny = 0.1;
+
+// The bits that a value of the whole takes when one of a sample takes so many, these among them for
+// borders. A mask has borders too, and a sample is not encoded in every way.
+double bits_of_whole(double bits, double borders, const pipelines::Parameters& parameters,
+                     int rank) {
   bits /= (parameters.thorough ? 1.1 : 1) * (parameters.fill ? 1.2 : 1);
-  if (rank == 1) return bits / 1.02;
-  if (parameters.pipeline == Pipeline::blockpack) return bits / 1.1;
-  // bits = whole + kBorders * whole / (whole + kHardlyAny)
-  constexpr double kBorders = 0.33, kHardlyAny = 0.1;
-  const double rest = bits - kBorders - kHardlyAny;
+  if (parameters.pipeline == Pipeline::blockpack) return bits / (rank == 1 ? 1.02 : 1.1);
+  // bits = whole + borders * whole / (whole + kHardlyAny)
+  const double rest = bits - std::max(borders, rank == 1 ? 0 : kBorders) - kHardlyAny;
   return (rest + std::sqrt(rest * rest + 4 * kHardlyAny * bits)) / 2;
 }
 
@@ -42,7 +44,13 @@ double SampledCurve::take(double log_bound, const plan::Plan& plan, pipelines::W
     chosen_at_ = log_bound;
   }
   const double bits = sample_.bits(plan, workers, &choices_);
-  const Point point{log_bound, log2_of(bits_of_whole(bits, plan.parameters, rank_))};
+  // Those that are few here are few elsewhere.
+  const bool borders = plan.parameters.pipeline != Pipeline::blockpack;
+  if (borders && borders_.value_or(kBorders) >= kBorders) {
+    borders_ = sample_.border_bits(plan, bits, workers, choices_);
+  }
+  const Point point{log_bound,
+                    log2_of(bits_of_whole(bits, borders_.value_or(0), plan.parameters, rank_))};
   const auto after = std::find_if(points_.begin(), points_.end(),
                                   [&](const Point& each) { return each.bound > log_bound; });
   points_.insert(after, point);

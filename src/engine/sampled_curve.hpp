@@ -49,6 +49,7 @@ class SampledCurve {
   std::vector<Point> points_;
   std::vector<pipelines::Choice> choices_;  // of the sample's chunks, made at this bound:
   double chosen_at_ = 0;
+  std::optional<double> borders_;  // bits a value for borders that chunks do not have, seen last
 };
 
 }  // namespace firn::engine

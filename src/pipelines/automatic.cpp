@@ -441,6 +441,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     list = close;
     count = kept;
   }
+  if (options.choose_only) {
+    encoded->choice = {list[0], Choice::kAnyOrders, std::exchange(workspace.runner_up, {})};
+    return true;
+  }
   // Repetitions that zstd finds behind Huffman's codes in a part need not be there in the whole.
   // A rehearsal is one of several, so it is in doubt less often.
   const double close = options.rehearsal ? 0.01 : 0.02;

@@ -40,6 +40,8 @@ struct Candidate {
 // `contexts` also the packed orders of its differences; for `causal` and `interp`, if it will be
 // used again, what it was trained to and the bases with their stencils.
 struct Choice {
+  static constexpr std::uint8_t kAnyOrders = 255;  // none were chosen
+
   Candidate candidate{};
   std::uint8_t orders = 0;
   RunnerUp runner_up{};
@@ -54,6 +56,7 @@ struct Parameters {
   bool tune_psnr = false;                 // automatic: the least size at equal PSNR
   bool trial = false;                     // only Encoded::size is wanted, and only about
   bool rehearsal = false;                 // likewise, but to a percent or so
+  bool choose_only = false;               // automatic: only Encoded::choice is wanted
   std::size_t look_at_one_in = 1;         // block of many residuals, in a rehearsal
   double bound_abs = 0;                   // exact in the value's type; 0: lossless
   bool pointwise = false;                 // the bound is relative to each value's magnitude

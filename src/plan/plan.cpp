@@ -73,6 +73,15 @@ Pipeline pipeline_of(const Options& options) {
   return options.preset == Preset::fast ? Pipeline::blockpack : Pipeline::automatic;
 }
 
+// Several chunks can be led to a size together, and in one dimension they take hardly more: a line
+// that would be one chunk is cut into so many.
+constexpr std::uint64_t kPieces = 4, kLeastPiece = 16384;
+bool is_cut(Pipeline pipeline, Preset preset, BoundKind bound, const Shape& shape) {
+  return bound == BoundKind::ratio && pipeline == Pipeline::automatic &&
+         preset == Preset::balanced && shape.rank == 1 && shape.count() <= kChunkValues &&
+         shape.count() >= kPieces * kLeastPiece;
+}
+
 // `blockpack` reads and writes memory in order, in pieces that fit a core's second-level cache;
 // CereSZ's blocks follow the array's order.
 Shape chunk_for(Pipeline pipeline, Preset preset, BoundKind bound, const Shape& shape) {
@@ -81,7 +90,7 @@ Shape chunk_for(Pipeline pipeline, Preset preset, BoundKind bound, const Shape& 
   if (in_order) {
     constexpr std::uint64_t kSlabs = 16;  // so that several threads have something to do
     std::uint64_t values = shape.count() < kSlabs * kSlabValues ? kSmallSlabValues : kSlabValues;
-    // Several can be led to a size together. In one dimension they take hardly more.
+    // As there, but these take little work each.
     constexpr std::uint64_t kLed = 12, kLeastValues = 8192;
     if (bound == BoundKind::ratio && pipeline == Pipeline::blockpack && shape.rank == 1) {
       values = std::min(values, std::max(kLeastValues, shape.count() / kLed));
@@ -90,6 +99,7 @@ Shape chunk_for(Pipeline pipeline, Preset preset, BoundKind bound, const Shape& 
   }
   // Large chunks are for what is fitted to them; differences are better off with small ones.
   const bool large = preset == Preset::small && pipeline != Pipeline::contexts;
+  if (is_cut(pipeline, preset, bound, shape)) return {(shape.count() + kPieces - 1) / kPieces};
   return choose_chunk(shape, large ? kLargeChunkValues : kChunkValues);
 }
 
@@ -469,6 +479,7 @@ Status check_into(Type type, const Shape& shape, const Options& options, Plan& p
       chunk = shape;
     else
       chunk = chunk_for(plan.parameters.pipeline, options.preset, options.bound.kind, shape);
+    plan.one_way = is_cut(plan.parameters.pipeline, options.preset, options.bound.kind, shape);
   } else {
     for (int k = 0; k < std::min(chunk.rank, shape.rank); ++k) {
       if (chunk.extents[k] == 0) return bad("a chunk extent is 0; it must be 1 or more");

@@ -16,6 +16,7 @@ struct Plan {
   // all of them.
   std::optional<double> magnitude;
   bool knows_magnitude = false;
+  bool one_way = false;  // its chunks are pieces of what would be one, to be encoded in one way
 };
 
 // What can be checked without the data: shapes, bound, pipeline. Leaves header.bound_abs open.

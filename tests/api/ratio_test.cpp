@@ -49,6 +49,30 @@ TEST(Ratio, IsNotMetInWaysThatWereGoodElsewhere) {
   }
 }
 
+// A line whose sizes leap from bound to bound, since most of it lies between a few steps.
+TEST(Ratio, OfALineIsHeldByPiecesOfIt) {
+  const Shape shape{100000};
+  std::vector<double> values(shape.count());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto x = static_cast<double>(i);
+    values[i] = 1e5 + 2e3 * std::sin(x / 300) + 400 * std::sin(x * x / 4e5) * std::sin(x / 7);
+  }
+  for (const double ratio : {20.0, 40.0, 80.0}) {
+    Options options;
+    options.bound = Bound::ratio(ratio);
+    const auto stream = test::compressed(values, shape, options);
+    EXPECT_NEAR(static_cast<double>(values.size() * 8) / static_cast<double>(stream.size()), ratio,
+                ratio / 100);
+    expect_within(values, shape, stream);
+    EXPECT_EQ(test::compressed(values, shape, options, 2), stream);
+    const auto chunks = inspect_chunks(stream);
+    ASSERT_EQ(chunks->size(), 4u);
+    for (const ChunkInfo& chunk : *chunks) EXPECT_EQ(chunk.pipeline, (*chunks)[0].pipeline);
+    options.chunk = {50000};
+    EXPECT_EQ(inspect_chunks(test::compressed(values, shape, options))->size(), 2u);
+  }
+}
+
 // The bound that a stream tells is what its values keep, not what they would have been allowed.
 TEST(Ratio, PromisesWhatWasAchieved) {
   const Shape shape{64, 64, 64};
