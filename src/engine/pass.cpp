@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "base/elementary.hpp"
 
@@ -68,7 +69,15 @@ Pass::Pass(std::vector<std::uint64_t> values, std::vector<ChunkSize> before, con
   order_.resize(values_.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   first_ = order_.size();
-  if (!before_.empty()) put_in_order();
+  if (!before_.empty()) {
+    put_in_order();
+  } else if (goal_.lossless && goal_.try_coarser) {
+    // One or two may be of a kind of their own.
+    constexpr std::size_t kShare = 8, kSeveral = 3;
+    put_others_in_order(std::exchange(order_, {}));
+    first_ = std::min(order_.size(), std::max(order_.size() / kShare, kSeveral));
+    if (order_.size() <= kSeveral + 1) first_ = order_.size();
+  }
 }
 
 // By how much a value takes, then so that the first few, and those after them, are of every kind:
@@ -99,7 +108,11 @@ void Pass::put_in_order() {
     (take ? order_ : others).push_back(chunk);
   }
   first_ = order_.size();
-  // The others at ever smaller steps.
+  put_others_in_order(others);
+}
+
+// Behind those that are in order, at ever smaller steps.
+void Pass::put_others_in_order(const std::vector<std::size_t>& others) {
   std::vector<bool> taken(others.size());
   for (std::size_t step = std::max<std::size_t>(1, others.size()); step > 0; step /= 2) {
     for (std::size_t i = step / 2; i < others.size(); i += step) {
@@ -174,6 +187,11 @@ Pass::Wave Pass::wave(std::size_t end, unsigned finer) const {
 Pass::Wave Pass::next() {
   if (done_ == order_.size()) return mend();
   if (done_ == 0) return wave(first_, goal_.finer);
+  const std::size_t third = done_ + (order_.size() - done_ + 2) / 3;
+  if (goal_.lossless) {
+    given_up_ = too_large_by_values();
+    return given_up_ ? Wave{} : wave(third, 0);
+  }
   // How far the expected size may be from the limits when nothing of it is certain; and from what
   // is wanted, for nothing to be done.
   constexpr double kUncertain = 0.006, kFair = 0.005;
@@ -200,8 +218,25 @@ Pass::Wave Pass::next() {
     begin_again(least_finer(goal_.coarsest, goal_.finest, 1, with_all));
     return wave(first_, goal_.finer);
   }
-  const std::size_t rest = order_.size() - done_;
-  return wave(done_ + (rest + 2) / 3, finer);
+  return wave(third, finer);
+}
+
+// Of chunks of which nothing is known: by the mean of those that are encoded, unless that may be as
+// far off as they are from each other.
+bool Pass::too_large_by_values() const {
+  double seen = 0, all = 0, squares = 0;
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    all += values(order_[i]);
+    if (i < done_) seen += values(order_[i]);
+  }
+  const double mean = seen_ / seen;
+  for (std::size_t i = 0; i < done_; ++i) {
+    const double off = now_[order_[i]].bytes - mean * values(order_[i]);
+    squares += off * off;
+  }
+  const auto count = static_cast<double>(done_);
+  const double error = std::sqrt(squares * count / (count - 1)) / seen;  // of the mean
+  return seen_ + (mean - error) * (all - seen) > kMostSize * goal_.bytes;
 }
 
 // With what was seen as what is known; what was encoded comes last.

@@ -39,6 +39,7 @@ class Pass {
     double slope;  // of evenly(), as it is expected to be
     // Whether to give up when only such a bound can meet the size.
     bool try_coarser, try_finer;
+    bool lossless;  // there is no bound, and no step
   };
   struct Wave {
     std::vector<std::uint64_t> chunks;  // in rising order; none: it is over
@@ -78,6 +79,8 @@ class Pass {
   static bool within(double size) { return size >= kLeastSize && size <= kMostSize; }
   double values(std::size_t chunk) const { return static_cast<double>(values_[chunk]); }
   void put_in_order();
+  void put_others_in_order(const std::vector<std::size_t>& others);
+  bool too_large_by_values() const;
   Wave wave(std::size_t end, unsigned finer) const;
   Wave mend();
   Wave mend_up_to(unsigned limit) const;

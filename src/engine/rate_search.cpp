@@ -182,7 +182,7 @@ Result<RateSearch::Try> RateSearch::first() {
 
 // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
 bool RateSearch::may_be_lossless() const {
-  constexpr double kBoxes = 1.1;
+  constexpr double kBoxes = 1.07;
   return sampled_->lossless_bits(plan_, workers_) < kBoxes * exp2_of(bits_wanted());
 }
 
@@ -197,13 +197,18 @@ RateSearch::Try RateSearch::lossy() {
 // or else the samples.
 double RateSearch::slope() const {
   constexpr double kApart = 0.5, kApartAlike = 0.2, kUnlike = 2;
+  // Or as far in size.
+  constexpr double kLarger = 0.1, kLargerAlike = 0.06;
   double sampled = -1;
   if (sampled_->points().size() > 1) sampled = sampled_->slope();
   for (std::size_t i = points_.size(); i-- > 1;) {
     const Point &last = points_.back(), &other = points_[i - 1];
     const double run = last.bound - other.bound;
     const bool alike = last.rehearsal == other.rehearsal && last.sure == other.sure;
-    if (std::fabs(run) < (alike ? kApartAlike : kApart)) continue;
+    if (std::fabs(run) < (alike ? kApartAlike : kApart) &&
+        std::fabs(last.size - other.size) < (alike ? kLargerAlike : kLarger)) {
+      continue;
+    }
     const double bits = bits_wanted();
     const double seen = (evenly(last.size + bits) - evenly(other.size + bits)) / run;
     return std::clamp(seen, kUnlike * sampled, sampled / kUnlike);
@@ -226,7 +231,11 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
   constexpr unsigned kFinest = 144;  // 256ths of what is expected
   Pass::Goal goal{};
   goal.bytes = bytes_for_chunks(other_bytes);
-  if (attempt.bound_abs == 0) return {std::move(values), {}, goal};
+  if (attempt.bound_abs == 0) {
+    goal.lossless = true;
+    goal.try_coarser = !only_lossless_ && !is_last_;
+    return {std::move(values), {}, goal};
+  }
   goal.step = log2_of(attempt.bound_abs);
   goal.finer = attempt.finer;
   goal.finest = attempt.finer + (256 - attempt.finer) * kFinest / 256;
@@ -320,9 +329,11 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
                                                  std::vector<pipelines::Choice>* choices) {
   constexpr int kEnough = 3;
   const double got = pass.size();
+  const bool lossless = attempt.bound_abs == 0;
   best_ = false;
+  if (lossless && pass.given_up()) return after_lossless();
   if (!pass.given_up()) {
-    const bool small_enough = got <= kMostSize, lossless = attempt.bound_abs == 0;
+    const bool small_enough = got <= kMostSize;
     // When nothing is lost, it need not be larger.
     const double size = lossless && small_enough ? 1 : got;
     best_ = attempts_ == 0 || is_better(size, best_size_);
@@ -330,12 +341,7 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
     if (!lossless && got > kMostSize) too_large_at_ = std::max(too_large_at_, pass.step());
     if (!lossless && got < kLeastSize) too_small_at_ = std::min(too_small_at_, pass.step());
     ++attempts_;
-    if (lossless && !small_enough) {
-      lossless_failed_ = true;
-      if (only_lossless_) return {};
-      // By the samples, or, where these led here, with the least loss.
-      return sampled_->points().empty() ? lossy() : with_reserve(lowest_);
-    }
+    if (lossless && !small_enough) return after_lossless();
     if (lossless || pass.met()) return {};
     // Where sizes leap, one that is a little too small must do, after a while less little.
     constexpr double kLittle = 0.025;
@@ -354,6 +360,14 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
   // One must come to its end.
   given_up_ = kOften;
   return Try{attempt.bound_abs, attempt.finer};
+}
+
+// When it was not small enough.
+std::optional<RateSearch::Try> RateSearch::after_lossless() {
+  lossless_failed_ = true;
+  if (only_lossless_) return {};
+  // By the samples, or, where these led here, with the least loss.
+  return sampled_->points().empty() ? lossy() : with_reserve(lowest_);
 }
 
 // Where sizes leap, what is small enough may be far too small: halfway to what is too large.
@@ -398,7 +412,7 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   constexpr int kMostRehearsals = 3;
   // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
-  constexpr double kFair = 0.01, kNear = 0.15, kNearOne = 0.08, kNearTwo = 0.3, kNearMany = 0.25,
+  constexpr double kFair = 0.003, kNear = 0.15, kNearOne = 0.08, kNearTwo = 0.3, kNearMany = 0.25,
                    kNearBlocks = 1.5;
   if (!result || std::fabs(size) < kFair) return with_reserve(step);
   if (result->bound_abs == 0) return *result;

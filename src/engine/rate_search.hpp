@@ -75,6 +75,7 @@ class RateSearch {
   std::optional<double> next_bound();
   std::optional<Try> coarser(const Try& last);
   bool may_be_lossless() const;
+  std::optional<Try> after_lossless();
   std::optional<Try> between(std::vector<pipelines::Choice>* choices);
   std::optional<Try> after(const Try& attempt, const Pass& pass,
                            std::vector<pipelines::Choice>* choices);

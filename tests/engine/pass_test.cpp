@@ -95,6 +95,44 @@ double bytes_at(std::size_t count, const Curve& curve, double step) {
   return sum;
 }
 
+// How many chunks are encoded when nothing is to be lost; all of them if it comes to its end.
+std::size_t encoded_losslessly(const std::vector<std::uint64_t>& sizes, double bytes, bool given_up,
+                               bool may_give_up = true) {
+  Pass::Goal goal{};
+  goal.bytes = bytes;
+  goal.lossless = true;
+  goal.try_coarser = may_give_up;
+  Pass pass(std::vector<std::uint64_t>(sizes.size(), kValues), {}, goal);
+  std::set<std::uint64_t> seen;
+  for (auto wave = pass.next(); !wave.chunks.empty(); wave = pass.next()) {
+    EXPECT_EQ(wave.finer, 0u);
+    std::vector<std::uint64_t> took;
+    for (const std::uint64_t chunk : wave.chunks) {
+      EXPECT_TRUE(seen.insert(chunk).second);
+      took.push_back(sizes[static_cast<std::size_t>(chunk)]);
+    }
+    pass.took(wave, took);
+  }
+  EXPECT_EQ(pass.given_up(), given_up);
+  EXPECT_EQ(seen.size() < sizes.size(), given_up);
+  return seen.size();
+}
+
+TEST(Pass, GivesUpWhatIsTooLargeWhenNothingIsLost) {
+  const std::vector<std::uint64_t> alike(24, 1000);
+  EXPECT_EQ(encoded_losslessly(alike, 24000, false), 24u);
+  EXPECT_EQ(encoded_losslessly(alike, 23900, false), 24u);  // by half a percent
+  EXPECT_EQ(encoded_losslessly(alike, 20000, true), 3u);
+  EXPECT_LT(encoded_losslessly(alike, 23000, true), 24u);
+  EXPECT_EQ(encoded_losslessly(alike, 20000, false, false), 24u);
+  // A few tell nothing.
+  EXPECT_EQ(encoded_losslessly({1000, 1000, 1000, 1000}, 2000, false), 4u);
+  // The rough ones are seen among others.
+  std::vector<std::uint64_t> some_rough(24, 500);
+  for (std::size_t i = 0; i < 24; i += 4) some_rough[i] = 1500;
+  EXPECT_EQ(encoded_losslessly(some_rough, 24 * 750, false), 24u);
+}
+
 TEST(Pass, NothingIsKnownTheFirstTime) {
   Pass pass({10, 20, 30}, {}, goal_for(0, 1000));
   auto wave = pass.next();
