@@ -106,7 +106,11 @@ ChunkEncoder::ChunkEncoder(const ArrayView& array, const plan::Plan& plan,
 
 // One that could not be used under this bound is still the one for others.
 static void keep(const pipelines::Choice& made, pipelines::Choice* choice) {
-  if (choice != nullptr && choice->candidate.pipeline == Pipeline::automatic) *choice = made;
+  if (choice == nullptr) return;
+  // One that was made for a larger chunk lacks what each chunk has of its own.
+  const bool lacks =
+      choice->orders == pipelines::Choice::kAnyOrders && choice->candidate.same_way(made.candidate);
+  if (choice->candidate.pipeline == Pipeline::automatic || lacks) *choice = made;
 }
 
 pipelines::Parameters ChunkEncoder::parameters_of(std::uint64_t chunk,

@@ -74,7 +74,8 @@ class ChunkEncoder {
   std::size_t rehearse(std::uint64_t chunk, pipelines::Choice* choice,
                        pipelines::Workspace& workspace) const;
 
-  // The choice that encode() would make, for chunks that are parts of this one.
+  // The choice that encode() would make under a bound, for chunks that are parts of this one:
+  // without orders and bases.
   pipelines::Choice choose(std::uint64_t chunk, pipelines::Workspace& workspace) const;
 
  private:

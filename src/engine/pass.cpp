@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <utility>
 
 #include "base/elementary.hpp"
+#include "engine/sample.hpp"
 
 namespace firn::engine {
 namespace {
@@ -72,11 +72,26 @@ Pass::Pass(std::vector<std::uint64_t> values, std::vector<ChunkSize> before, con
   if (!before_.empty()) {
     put_in_order();
   } else if (goal_.lossless && goal_.try_coarser) {
+    put_apart();
     // One or two may be of a kind of their own.
     constexpr std::size_t kShare = 8, kSeveral = 3;
-    put_others_in_order(std::exchange(order_, {}));
     first_ = std::min(order_.size(), std::max(order_.size() / kShare, kSeveral));
     if (order_.size() <= kSeveral + 1) first_ = order_.size();
+  }
+}
+
+// So that no few that follow each other lie in one row or plane of the chunks.
+void Pass::put_apart() {
+  const std::size_t count = order_.size();
+  std::vector<bool> taken(count);
+  std::size_t placed = 0;
+  for (std::uint64_t i = 0; placed < count && i < 4 * count; ++i) {
+    const auto chunk = static_cast<std::size_t>(spread(i, count));
+    if (!taken[chunk]) order_[placed++] = chunk;
+    taken[chunk] = true;
+  }
+  for (std::size_t chunk = 0; chunk < count; ++chunk) {
+    if (!taken[chunk]) order_[placed++] = chunk;
   }
 }
 
@@ -108,11 +123,7 @@ void Pass::put_in_order() {
     (take ? order_ : others).push_back(chunk);
   }
   first_ = order_.size();
-  put_others_in_order(others);
-}
-
-// Behind those that are in order, at ever smaller steps.
-void Pass::put_others_in_order(const std::vector<std::size_t>& others) {
+  // The others at ever smaller steps.
   std::vector<bool> taken(others.size());
   for (std::size_t step = std::max<std::size_t>(1, others.size()); step > 0; step /= 2) {
     for (std::size_t i = step / 2; i < others.size(); i += step) {
@@ -145,7 +156,7 @@ double Pass::bytes_of(const Forecast& forecast, unsigned finer) const {
 // own.
 double Pass::change() const {
   const auto seen = static_cast<double>(done_);
-  return done_ == 0 ? 1 : 1 + (seen_ / seen_forecast_ - 1) * seen / (seen + 1);
+  return seen_forecast_ == 0 ? 1 : 1 + (seen_ / seen_forecast_ - 1) * seen / (seen + 1);
 }
 
 // Of all chunks: what is encoded, and what is not if its step is as much finer.
@@ -221,9 +232,10 @@ Pass::Wave Pass::next() {
   return wave(third, finer);
 }
 
-// Of chunks of which nothing is known: by the mean of those that are encoded, unless that may be as
-// far off as they are from each other.
+// Of chunks of which nothing is known: the others take as much as those that are encoded in the
+// mean, less twice the error that this has when they differ.
 bool Pass::too_large_by_values() const {
+  constexpr double kErrors = 2;
   double seen = 0, all = 0, squares = 0;
   for (std::size_t i = 0; i < order_.size(); ++i) {
     all += values(order_[i]);
@@ -234,9 +246,9 @@ bool Pass::too_large_by_values() const {
     const double off = now_[order_[i]].bytes - mean * values(order_[i]);
     squares += off * off;
   }
-  const auto count = static_cast<double>(done_);
-  const double error = std::sqrt(squares * count / (count - 1)) / seen;  // of the mean
-  return seen_ + (mean - error) * (all - seen) > kMostSize * goal_.bytes;
+  const auto count = static_cast<double>(done_), rest = static_cast<double>(order_.size() - done_);
+  const double error = std::sqrt(squares / (count - 1) * rest * (1 + rest / count));
+  return seen_ + mean * (all - seen) - kErrors * error > kMostSize * goal_.bytes;
 }
 
 // With what was seen as what is known; what was encoded comes last.

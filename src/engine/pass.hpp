@@ -79,7 +79,7 @@ class Pass {
   static bool within(double size) { return size >= kLeastSize && size <= kMostSize; }
   double values(std::size_t chunk) const { return static_cast<double>(values_[chunk]); }
   void put_in_order();
-  void put_others_in_order(const std::vector<std::size_t>& others);
+  void put_apart();
   bool too_large_by_values() const;
   Wave wave(std::size_t end, unsigned finer) const;
   Wave mend();

@@ -62,7 +62,8 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     const auto other_bytes =
         static_cast<double>(beginning.size() + index_bytes(count, search.target_bytes()));
     Progress progress(execution, array.shape.count() * size_of(array.type));
-    if (checked->one_way && choices[0].candidate.pipeline == Pipeline::automatic) {
+    if (checked->one_way && plan.parameters.bound_abs > 0 &&
+        choices[0].candidate.pipeline == Pipeline::automatic) {
       // That of the one chunk which they would be.
       plan::Plan uncut = plan;
       uncut.header.chunk = array.shape;

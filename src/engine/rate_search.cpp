@@ -233,7 +233,7 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
   goal.bytes = bytes_for_chunks(other_bytes);
   if (attempt.bound_abs == 0) {
     goal.lossless = true;
-    goal.try_coarser = !only_lossless_ && !is_last_;
+    goal.try_coarser = !only_lossless_ && !is_last_ && !lossless_given_up_;
     return {std::move(values), {}, goal};
   }
   goal.step = log2_of(attempt.bound_abs);
@@ -331,7 +331,10 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
   const double got = pass.size();
   const bool lossless = attempt.bound_abs == 0;
   best_ = false;
-  if (lossless && pass.given_up()) return after_lossless();
+  if (lossless && pass.given_up()) {
+    lossless_given_up_ = true;
+    return after_lossless();
+  }
   if (!pass.given_up()) {
     const bool small_enough = got <= kMostSize;
     // When nothing is lost, it need not be larger.
@@ -341,7 +344,10 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
     if (!lossless && got > kMostSize) too_large_at_ = std::max(too_large_at_, pass.step());
     if (!lossless && got < kLeastSize) too_small_at_ = std::min(too_small_at_, pass.step());
     ++attempts_;
-    if (lossless && !small_enough) return after_lossless();
+    if (lossless && !small_enough) {
+      lossless_failed_ = true;
+      return only_lossless_ ? std::nullopt : after_lossless();
+    }
     if (lossless || pass.met()) return {};
     // Where sizes leap, one that is a little too small must do, after a while less little.
     constexpr double kLittle = 0.025;
@@ -362,11 +368,8 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
   return Try{attempt.bound_abs, attempt.finer};
 }
 
-// When it was not small enough.
+// By the samples, or, where these led to a lossless one, with the least loss.
 std::optional<RateSearch::Try> RateSearch::after_lossless() {
-  lossless_failed_ = true;
-  if (only_lossless_) return {};
-  // By the samples, or, where these led here, with the least loss.
   return sampled_->points().empty() ? lossy() : with_reserve(lowest_);
 }
 

@@ -98,6 +98,7 @@ class RateSearch {
   bool fresh_at_highest_ = false;    // chunks have been encoded there in ways chosen there
   bool only_lossless_ = false;       // no bound is of use
   bool lossless_failed_ = false;     // to be small enough
+  bool lossless_given_up_ = false;   // when it seemed to fail; not a second time
   bool is_last_ = false;             // nothing is tried after this one
   bool automatic_ = false;           // the choice of pipelines
   bool rehearses_ = false;           // before compressing

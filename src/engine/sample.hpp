@@ -79,8 +79,8 @@ class Sample {
   double bits(const plan::Plan& plan, pipelines::Workers& workers,
               std::vector<pipelines::Choice>* choices) const;
   // How many of them are for the borders that boxes have and chunks do not: the boxes are halved
-  // along each axis but the fastest, and what the halves take more they take for more borders.
-  // `sampled`: what bits() returned, with these choices.
+  // along each axis but the fastest (a line's along it), and what the halves take more they take
+  // for more borders. `sampled`: what bits() returned, with these choices.
   double border_bits(const plan::Plan& plan, double sampled, pipelines::Workers& workers,
                      std::vector<pipelines::Choice> choices);
   const Roughness& whole() const { return whole_; }

@@ -344,7 +344,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     }
     const bool done = encode_with(choice.candidate, chunk, parameters, workspace, out, encoded);
     workspace.runner_up = {};
+    const std::uint8_t orders =
+        choice.orders == Choice::kAnyOrders ? encoded->choice.orders : choice.orders;
     encoded->choice = choice;
+    encoded->choice.orders = orders;
     if (done) return true;
     parameters.choice = {};
     parameters.trained = false;

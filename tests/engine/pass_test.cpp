@@ -131,6 +131,15 @@ TEST(Pass, GivesUpWhatIsTooLargeWhenNothingIsLost) {
   std::vector<std::uint64_t> some_rough(24, 500);
   for (std::size_t i = 0; i < 24; i += 4) some_rough[i] = 1500;
   EXPECT_EQ(encoded_losslessly(some_rough, 24 * 750, false), 24u);
+  // One side of a square of chunks, or of a cube, is not taken for the whole.
+  for (const std::size_t side : {4u, 8u}) {
+    for (std::size_t rough = 0; rough < side; ++rough) {
+      std::vector<std::uint64_t> sizes(64, 500);
+      for (std::size_t i = rough; i < 64; i += side) sizes[i] = 1500;
+      const double all = 64 * (500 + 1000 / static_cast<double>(side));
+      EXPECT_EQ(encoded_losslessly(sizes, all, false), 64u) << side << " " << rough;
+    }
+  }
 }
 
 TEST(Pass, NothingIsKnownTheFirstTime) {
