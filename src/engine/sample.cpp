@@ -226,12 +226,16 @@ Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double>
   values = std::min(values, shape.count());
   const std::uint64_t boxes = std::max<std::uint64_t>(1, values / box.count());
   std::vector<Region> regions(static_cast<std::size_t>(boxes));
+  // A few are rather at the array's borders than in its middle; many are everywhere alike.
+  constexpr std::uint64_t kMany = 16;
   for (std::uint64_t i = 0; i < boxes; ++i) {
     Region& region = regions[static_cast<std::size_t>(i)];
     region.shape = box;
     std::uint64_t rest = spread(i, shape.count());
     for (int k = shape.rank - 1; k >= 0; --k) {
-      region.origin[k] = std::min(rest % shape.extents[k], shape.extents[k] - box.extents[k]);
+      const std::uint64_t place = rest % shape.extents[k], room = shape.extents[k] - box.extents[k];
+      region.origin[k] =
+          boxes < kMany ? std::min(place, room) : place * (room + 1) / shape.extents[k];
       rest /= shape.extents[k];
     }
   }
