@@ -151,7 +151,7 @@ std::size_t ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::Choice* choic
   return with_box(chunk, [&]<class T>(const Box<const T>& box) {
     auto parameters = parameters_of(chunk, choice);
     parameters.rehearsal = true;
-    // But in lines that are one chunk, every other one tells as much.
+    // But for a line that is one chunk, every other block of codes tells as much.
     parameters.look_at_one_in = grid_.count() > 1 || box.rank() > 1 ? 2 : 1;
     const pipelines::Encoded encoded =
         pipelines::encode<T>(box, parameters, workspace, workspace.output.reserve(capacity_));
