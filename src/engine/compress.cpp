@@ -25,7 +25,7 @@ void Output::finish() {
 }
 
 std::uint64_t worst_case_size(const plan::Plan& plan) {
-  const Grid grid(plan.header.shape, plan.header.chunk);
+  const Grid grid(plan.header.shape, plan.pieces.rank > 0 ? plan.pieces : plan.header.chunk);
   return container::kMaxHeaderBytes + plan.header.shape.count() * size_of(plan.header.type) +
          grid.count() * container::kMaxRecordOverhead + container::kMaxIndexOverhead +
          plan::worst_case_book_bytes(plan);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -39,21 +40,6 @@ double log2_of_finer(unsigned finer) {
   return logs[finer];
 }
 
-// The least finer step with which `bytes` are enough, or the finest.
-template <class BytesOf>
-unsigned least_finer(unsigned coarsest, unsigned finest, double bytes, BytesOf bytes_of) {
-  unsigned low = coarsest, high = finest;
-  while (low < high) {
-    const unsigned middle = (low + high) / 2;
-    if (bytes_of(middle) < bytes) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
-
 }  // namespace
 
 double evenly(double log_bits) { return exp2_of(log_bits) + log_bits; }
@@ -69,6 +55,11 @@ Pass::Pass(std::vector<std::uint64_t> values, std::vector<ChunkSize> before, con
   order_.resize(values_.size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
   first_ = order_.size();
+  for (unsigned finer = goal_.coarsest; finer <= goal_.finest; ++finer) {
+    const unsigned step = 256 - finer;
+    const bool multiple = goal_.stair != 0 && step % goal_.stair == 0;
+    if (multiple || std::has_single_bit(step)) stairs_.push_back(finer);
+  }
   if (!before_.empty()) {
     put_in_order();
   } else if (goal_.lossless && goal_.try_coarser) {
@@ -133,6 +124,21 @@ void Pass::put_in_order() {
   }
 }
 
+template <class BytesOf>
+unsigned Pass::least_finer(unsigned coarsest, double bytes, BytesOf bytes_of) const {
+  auto low = std::lower_bound(stairs_.begin(), stairs_.end() - 1, coarsest),
+       high = stairs_.end() - 1;
+  while (low < high) {
+    const auto middle = low + (high - low) / 2;
+    if (bytes_of(*middle) < bytes) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return *low;
+}
+
 double Pass::step_of(unsigned finer) const { return goal_.step + log2_of_finer(finer); }
 
 // Near the bound's step: what a chunk takes, and how that changes with the step.
@@ -184,7 +190,8 @@ double Pass::step() const {
 
 // The coarsest step decides what all promise.
 unsigned Pass::usual_coarsest() const {
-  return std::max(goal_.coarsest, goal_.finer - std::min(goal_.finer, (256 - goal_.finer) / 8));
+  const unsigned usual = goal_.finer - std::min(goal_.finer, (256 - goal_.finer) / 8);
+  return *std::lower_bound(stairs_.begin(), stairs_.end() - 1, usual);
 }
 
 Pass::Wave Pass::wave(std::size_t end, unsigned finer) const {
@@ -220,16 +227,30 @@ Pass::Wave Pass::next() {
   unsigned finer = goal_.finer;
   if (std::fabs(size() - 1) > kFair) {
     const bool usual = expected_bytes(usual_coarsest()) < kMostSize * goal_.bytes;
-    finer = least_finer(usual ? usual_coarsest() : goal_.coarsest, goal_.finest, goal_.bytes,
+    finer = least_finer(usual ? usual_coarsest() : goal_.coarsest, goal_.bytes,
                         [&](unsigned each) { return expected_bytes(each); });
   }
   // The first ones are few, and should not be much coarser than all others.
   constexpr unsigned kApart = 12;
   if (done_ == first_ && !begun_again_ && unseen > 0.75 && finer > goal_.finer + kApart) {
-    begin_again(least_finer(goal_.coarsest, goal_.finest, 1, with_all));
-    return wave(first_, goal_.finer);
+    const unsigned all = least_finer(goal_.coarsest, 1, with_all);
+    if (with_all(all) <= kMostSize) {
+      begin_again(all);
+      return wave(first_, goal_.finer);
+    }
   }
-  return wave(third, finer);
+  return wave(third, stair_for(finer, third));
+}
+
+// Between the stairs on both sides of what is wanted: so that those after these can make up for it.
+unsigned Pass::stair_for(unsigned finer, std::size_t end) const {
+  const auto stair = std::lower_bound(stairs_.begin(), stairs_.end() - 1, finer);
+  if (goal_.stair == 1 || stair == stairs_.begin()) return finer;
+  const double low = expected_bytes(stair[-1]), high = expected_bytes(finer);
+  if (high <= goal_.bytes) return finer;
+  const double share =
+      static_cast<double>(end - done_) / static_cast<double>(order_.size() - done_);
+  return (goal_.bytes - low) / (high - low) < std::min(share, 0.5) ? stair[-1] : finer;
 }
 
 // Of chunks of which nothing is known: the others take as much as those that are encoded in the
@@ -403,7 +424,7 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
   }
   chunks.resize(count);
   Wave result;
-  result.finer = least_finer(more ? goal_.coarsest : limit, goal_.finest, gap, [&](unsigned finer) {
+  result.finer = least_finer(more ? goal_.coarsest : limit, gap, [&](unsigned finer) {
     double sum = 0;
     for (const std::size_t chunk : chunks) sum += change_of(chunk, finer);
     return sum;
@@ -413,8 +434,9 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
     return std::any_of(encodings_[chunk].begin(), encodings_[chunk].end(),
                        [&](const Encoding& each) { return each.finer == result.finer; });
   };
-  while (result.finer != limit && std::any_of(chunks.begin(), chunks.end(), known)) {
-    more ? ++result.finer : --result.finer;
+  for (auto stair = std::lower_bound(stairs_.begin(), stairs_.end() - 1, result.finer);
+       result.finer != limit && std::any_of(chunks.begin(), chunks.end(), known);) {
+    result.finer = *(more ? ++stair : --stair);
   }
   result.chunks.assign(chunks.begin(), chunks.end());
   std::sort(result.chunks.begin(), result.chunks.end());

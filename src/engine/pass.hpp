@@ -35,6 +35,8 @@ class Pass {
     double step;     // of the bound, log2
     unsigned finer;  // what is expected to meet the size
     unsigned coarsest, finest;
+    // Steps are whole multiples of so many 256ths of the bound's (0: of none), or powers of two.
+    unsigned stair = 1;
     double bytes;  // that all chunks are to take
     double slope;  // of evenly(), as it is expected to be
     // Whether to give up when only such a bound can meet the size.
@@ -86,6 +88,10 @@ class Pass {
   Wave mend_up_to(unsigned limit) const;
   Wave even_out();
   unsigned usual_coarsest() const;
+  unsigned stair_for(unsigned finer, std::size_t end) const;
+  // The least finer step from `coarsest` on with which `bytes` are enough, or the finest.
+  template <class BytesOf>
+  unsigned least_finer(unsigned coarsest, double bytes, BytesOf bytes_of) const;
   void begin_again(unsigned finer);
   void expect(std::size_t chunk);
   void take(std::size_t chunk, std::size_t encoding);
@@ -102,6 +108,7 @@ class Pass {
   std::vector<std::vector<Encoding>> encodings_;
   std::vector<std::size_t> taken_;
   Goal goal_;
+  std::vector<unsigned> stairs_;    // the steps that a chunk may have, from the coarsest
   std::vector<std::size_t> order_;  // in which chunks are encoded
   std::size_t first_ = 0;           // of them are the first wave
   std::size_t done_ = 0;            // of them

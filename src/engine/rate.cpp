@@ -33,6 +33,57 @@ void tighten(const std::vector<std::vector<std::uint8_t>>& records, container::H
   }
 }
 
+// The ways to encode chunks: those of the larger ones of which they are pieces.
+void choose_uncut(const ArrayView& array, const plan::Plan& plan, const Shape& uncut,
+                  const plan::BookPlan& books, pipelines::Workers& workers,
+                  std::vector<pipelines::Choice>* choices) {
+  plan::Plan whole = plan;
+  whole.header.chunk = uncut;
+  const ChunkEncoder encoder(array, whole, books);
+  std::vector<pipelines::Choice> chosen(static_cast<std::size_t>(encoder.grid().count()));
+  workers.for_each(chosen.size(), [&](std::uint64_t chunk, pipelines::Workspace& workspace) {
+    chosen[static_cast<std::size_t>(chunk)] = encoder.choose(chunk, workspace);
+    return true;
+  });
+  const Grid pieces(array.shape, plan.header.chunk);
+  for (std::size_t i = 0; i < choices->size(); ++i) {
+    Region first = pieces.region(i);
+    for (std::uint64_t& extent : first.shape.extents) extent = 1;
+    (*choices)[i] = chosen[static_cast<std::size_t>(encoder.grid().part(first).number(0))];
+  }
+}
+
+// The chunks that a rehearsal looks at: all, or about half of many that take little time each, less
+// than it takes to look. (Of lines only parts are looked at.)
+std::vector<std::size_t> rehearsed(const plan::Plan& plan, std::size_t count) {
+  constexpr std::size_t kMany = 8;
+  const bool all = plan.parameters.pipeline != Pipeline::blockpack || count < kMany ||
+                   plan.header.shape.rank == 1;
+  std::vector<std::size_t> chunks;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (all || static_cast<std::uint32_t>(i) * 2654435769u >> 31 == 0) chunks.push_back(i);
+  }
+  return chunks;
+}
+
+// The others are like their neighbours.
+void fill_in(const std::vector<std::size_t>& rehearsed, const std::vector<std::uint64_t>& values,
+             std::vector<ChunkSize>* sizes, std::vector<pipelines::Choice>* choices) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < sizes->size(); ++i) {
+    if (next < rehearsed.size() && rehearsed[next] == i) {
+      ++next;
+      continue;
+    }
+    const std::size_t before = rehearsed[next == 0 ? 0 : next - 1];
+    const std::size_t after = next == rehearsed.size() ? before : rehearsed[next];
+    const auto bytes = (*sizes)[before].bytes + (*sizes)[after].bytes;
+    const auto of = static_cast<double>(values[before] + values[after]);
+    (*sizes)[i] = {(*sizes)[before].step, bytes / of * static_cast<double>(values[i])};
+    (*choices)[i] = (*choices)[before];
+  }
+}
+
 }  // namespace
 
 Status compress_to_ratio(const ArrayView& array, const Options& asked, const Execution& execution,
@@ -42,7 +93,7 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
   // The chunks are a ratio's, whatever the bound that is tried.
   Options options = asked;
   if (array.shape.count() != 0) options.chunk = checked->header.chunk;
-  RateSearch search(array, options, workers);
+  RateSearch search(array, options, checked->pieces, workers);
   const auto first = search.first();
   if (!first) return first.error();
   std::vector<pipelines::Choice> choices;
@@ -56,31 +107,26 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     if (const Status status = write_head(plan, scratch, beginning); !status) return status;
     const ChunkEncoder encoder(array, plan, scratch.books);
     const auto count = static_cast<std::size_t>(encoder.grid().count());
-    choices.resize(count);
+    if (choices.size() != count) choices.assign(count, {});
     std::vector<std::uint64_t> values(count);
     for (std::size_t i = 0; i < count; ++i) values[i] = encoder.values(i);
     const auto other_bytes =
         static_cast<double>(beginning.size() + index_bytes(count, search.target_bytes()));
     Progress progress(execution, array.shape.count() * size_of(array.type));
-    if (checked->one_way && plan.parameters.bound_abs > 0 &&
+    if (plan.header.chunk != options.chunk &&
         choices[0].candidate.pipeline == Pipeline::automatic) {
-      // That of the one chunk which they would be.
-      plan::Plan uncut = plan;
-      uncut.header.chunk = array.shape;
-      const ChunkEncoder whole(array, uncut, scratch.books);
-      workers.for_each(1, [&](std::uint64_t chunk, pipelines::Workspace& workspace) {
-        choices.assign(count, whole.choose(chunk, workspace));
-        return true;
-      });
+      choose_uncut(array, plan, options.chunk, scratch.books, workers, &choices);
     }
     if (attempt->rehearsal) {
       std::vector<ChunkSize> sizes(count);
-      workers.for_each(count, [&](std::uint64_t chunk, pipelines::Workspace& workspace) {
-        const auto at = static_cast<std::size_t>(chunk);
+      const auto looked_at = rehearsed(plan, count);
+      workers.for_each(looked_at.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
+        const std::size_t at = looked_at[static_cast<std::size_t>(i)];
         sizes[at] = {attempt->step(),
-                     static_cast<double>(encoder.rehearse(chunk, &choices[at], workspace))};
+                     static_cast<double>(encoder.rehearse(at, &choices[at], workspace))};
         return progress.add(values[at] * size_of(array.type));
       });
+      fill_in(looked_at, values, &sizes, &choices);
       if (progress.cancelled()) return Progress::error();
       attempt = search.next(*attempt, std::move(sizes), other_bytes, &choices);
       continue;

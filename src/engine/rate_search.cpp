@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <utility>
 
 #include "base/elementary.hpp"
 #include "container/format.hpp"
@@ -41,8 +43,11 @@ bool is_better(double size, double other) {
 
 }  // namespace
 
-RateSearch::RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers)
-    : array_(array), options_(options), workers_(workers) {
+RateSearch::RateSearch(const ArrayView& array, const Options& options, const Shape& pieces,
+                       pipelines::Workers& workers)
+    : array_(array), options_(options), workers_(workers), pieces_(pieces) {
+  // Lines take hardly more.
+  is_cut_ = pieces.rank == 1;
   target_bytes_ =
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
@@ -52,9 +57,12 @@ double RateSearch::Try::step() const { return log2_of(bound_abs * ((256.0 - fine
 plan::Plan RateSearch::plan(const Try& attempt) const {
   plan::Plan plan = plan_;
   if (attempt.bound_abs == 0) return plan;
-  const double bound = attempt.bound_abs / (1 - exp2_of(-format::kMaxMargin));
-  plan::change_bound(array_, options_.max_abs ? std::min(bound, *options_.max_abs) : bound,
-                     workers_, &plan);
+  double bound = attempt.bound_abs;
+  if (attempt.margin < format::kGrid) bound /= 1 - exp2_of(-attempt.margin);
+  if (options_.max_abs) bound = std::min(bound, *options_.max_abs);
+  plan::change_bound(array_, bound, workers_, &plan);
+  plan.header.margin = plan.parameters.margin = attempt.margin;
+  if (is_cut_) plan.header.chunk = pieces_;
   plan.parameters.finer = static_cast<std::uint8_t>(attempt.finer);
   return plan;
 }
@@ -80,6 +88,16 @@ double RateSearch::within_reach(double log_bound) {
     if (std::isfinite(width)) highest_ = std::max(highest_, highest_for(width));
   }
   return std::clamp(log_bound, lowest_, highest_);
+}
+
+// Steps near values' last bits are not where they are asked for.
+bool RateSearch::is_lowest(double log_bound) const { return log_bound <= lowest_ + 0.5; }
+
+// Most values may be much smaller than a few.
+void RateSearch::go_deeper() {
+  constexpr double kDeeper = 10;
+  deeper_ = true;
+  lowest_ = std::max(lowest_ - kDeeper, log2_of(plan::least_bound(array_.type)));
 }
 
 // The log of the bound at which the sample takes about 2^log_bits bits a value.
@@ -119,9 +137,15 @@ double RateSearch::solve(double log_bits) {
     if (at <= finer) at = std::min(finer + kOnwards, middle);
     if (at >= coarser) at = std::max(coarser - kOnwards, middle);
     at = within_reach(at);
+    const Try attempt = with_reserve(at);
+    if (attempt.stair != 1) at = attempt.step();
     if (sampled_->has_near(at, points.size() > 1 ? trusted : kSame)) break;
-    const double size = sampled_->take(at, plan(with_reserve(at)), workers_);
+    const double size = sampled_->take(at, plan(attempt), workers_);
     (size > log_bits ? finer : coarser) = at;
+    if (is_lowest(at) && size < log_bits && !deeper_) {
+      go_deeper();
+      finer = lowest_ - kOnwards;
+    }
     if (automatic_ && step + 1 >= kFewSteps && std::fabs(size - log_bits) < kNowhere) break;
   }
   if (points.size() < 2) return at;
@@ -147,6 +171,7 @@ Result<RateSearch::Try> RateSearch::first() {
   auto plan = plan::plan_for_bound(array_, options_, 0, workers_);
   if (!plan) return plan.error();
   plan_ = *plan;
+  grained_ = plan_;
   plan_.magnitude = 0;  // steps are so much finer than bounds that the usual margin will do
   const std::uint64_t count = array_.shape.count();
   if (count == 0) return Try{};
@@ -180,15 +205,29 @@ Result<RateSearch::Try> RateSearch::first() {
   return lossy();
 }
 
-// Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger.
+// Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger. Often a few
+// of them tell.
 bool RateSearch::may_be_lossless() const {
-  constexpr double kBoxes = 1.07;
-  return sampled_->lossless_bits(plan_, workers_) < kBoxes * exp2_of(bits_wanted());
+  struct Look {
+    std::uint64_t share;  // one in so many boxes
+    double most;          // over what is wanted
+  };
+  // It is much more work than packing blocks, so that it is to be likely there.
+  constexpr Look kBlocks[] = {{6, 1.8}, {2, 1.3}, {1, 0.95}}, kOthers[] = {{1, 1.05}};
+  const double wanted = exp2_of(bits_wanted());
+  const std::span<const Look> looks = automatic_ ? std::span<const Look>(kOthers) : kBlocks;
+  return std::all_of(looks.begin(), looks.end(), [&](const Look& look) {
+    return sampled_->sample().lossless_bits(plan_, workers_, look.share) < look.most * wanted;
+  });
 }
 
 RateSearch::Try RateSearch::lossy() {
   const double found = solve(bits_wanted());
   Try result = with_reserve(found);
+  // One of few steps does not meet a size, several chunks with some of them do.
+  constexpr unsigned kFewSteps = 16;
+  const bool few = result.stair == 0 || 256 - result.finer < kFewSteps * result.stair;
+  is_cut_ = is_cut_ || (few && pieces_.rank > 0);
   result.rehearsal = rehearses_;
   return result;
 }
@@ -218,11 +257,41 @@ double RateSearch::slope() const {
 
 // A bound twice as coarse as the step that is wanted, so that the size can still be changed either
 // way.
-RateSearch::Try RateSearch::with_reserve(double wanted) const {
+RateSearch::Try RateSearch::with_reserve(double wanted) {
   const double step = bound_of(wanted);
+  if (const auto stair = on_stairs(step)) return *stair;
   const double bound = std::min(2 * step, bound_of(highest_));
   const auto finer = static_cast<unsigned>(256 * (1 - step / bound));
   return {std::min(step / ((256.0 - finer) / 256), bound), finer};
+}
+
+// Near values' last bits the multiples of their distance are good steps, and where that is not the
+// same for all, or more than a step, the powers of two: the nearest of them, under a bound that is
+// a power of two at least twice as coarse.
+std::optional<RateSearch::Try> RateSearch::on_stairs(double half_step) {
+  if (!plan::near_last_bits(array_.type, options_.bound.value)) return {};
+  constexpr double kMiddle = 1.4142135623730951;
+  constexpr int kFewBits = 6;  // else roundings are much less than a step
+  // A few values tell whether these are near, all of them where they are.
+  const bool knows = std::exchange(grained_.knows_magnitude, true);
+  plan::change_bound(array_, half_step, workers_, &grained_);
+  int bits = grained_.parameters.margin - format::kGrid;
+  grained_.knows_magnitude = knows;
+  if (bits < 0 || bits > kFewBits) return {};
+  plan::change_bound(array_, half_step, workers_, &grained_);
+  bits = grained_.parameters.margin - format::kGrid;
+  const double power = std::ldexp(1, std::ilogb(half_step)), grain = std::ldexp(power, -bits);
+  const double nearest = bits > 0 ? grain * std::nearbyint(half_step / grain)
+                                  : power * (half_step < kMiddle * power ? 1 : 2);
+  const double bound = std::ldexp(power, nearest > power ? 2 : 1);
+  if (bound > bound_of(highest_)) return {};
+  Try result;
+  result.bound_abs = bound;
+  result.finer = 256 - static_cast<unsigned>(std::nearbyint(256 * nearest / bound));
+  // Two octaves of powers of two, or the same grain.
+  result.margin = format::kGrid + (bits == 0 ? 2 : std::ilogb(bound / grain));
+  result.stair = bits == 0 ? 0 : static_cast<unsigned>(256 * grain / bound);
+  return result;
 }
 
 Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
@@ -240,6 +309,12 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
   goal.finer = attempt.finer;
   goal.finest = attempt.finer + (256 - attempt.finer) * kFinest / 256;
   goal.coarsest = attempt.finer - std::min(attempt.finer, (256 - attempt.finer) / 2);
+  goal.stair = attempt.stair;
+  if (goal.stair != 1) {
+    // The next ones are further away.
+    goal.finest = attempt.finer + (256 - attempt.finer) / 2;
+    goal.coarsest = attempt.finer - std::min(attempt.finer, 256 - attempt.finer);
+  }
   goal.slope = slope();
   goal.try_coarser = goal.step < highest_ && given_up_ < kOften;
   goal.try_finer = given_up_ < kSometimes;
@@ -271,21 +346,24 @@ std::optional<double> RateSearch::next_bound() {
     between = true;
     break;
   }
-  if (!between) wanted = last.bound + std::clamp(wanted - last.bound, -kSameChoice, kSameChoice);
+  // Further away where two tell the slope.
+  constexpr double kFarther = 3 * kSameChoice;
+  const double most = points_.size() > 1 ? kFarther : kSameChoice;
+  if (!between) wanted = last.bound + std::clamp(wanted - last.bound, -most, most);
   wanted = within_reach(wanted);
   if (std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
 }
 
-// Whether it takes much more than was seen under a bound that is hardly coarser, or finer: then
+// Whether it takes much more than the steepest or flattest slope from another bound leads to: then
 // ways that were chosen elsewhere are not good here.
 bool RateSearch::is_dear(const Point& here) const {
-  constexpr double kNear = 1, kLeap = 1;
+  constexpr double kNear = 2.1, kLeap = 1, kFlattest = 0.5;
   const double bits = exp2_of(bits_wanted() + here.size);
   return std::any_of(points_.begin(), points_.end(), [&](const Point& other) {
     const double run = other.bound - here.bound;
-    return std::fabs(run) < kNear && bits - exp2_of(bits_wanted() + other.size) >
-                                         kLeap - SampledCurve::kSteepest * std::max(run, 0.0);
+    const double rise = run * (run > 0 ? -SampledCurve::kSteepest : kFlattest);
+    return std::fabs(run) < kNear && bits - exp2_of(bits_wanted() + other.size) > kLeap + rise;
   });
 }
 
@@ -440,12 +518,10 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
 std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& attempt,
                                                   std::vector<ChunkSize> sizes,
                                                   std::vector<pipelines::Choice>* choices) {
-  if (here.bound <= lowest_ && here.size < log2_of(kLeastSize)) {
-    // Most values may be much smaller than a few; or perhaps nothing needs to be lost.
+  if (is_lowest(here.bound) && here.size < log2_of(kLeastSize)) {
+    // Or perhaps nothing needs to be lost.
     if (deeper_) return lossless_failed_ ? std::nullopt : std::optional(Try{});
-    constexpr double kDeeper = 10;
-    deeper_ = true;
-    lowest_ = std::max(lowest_ - kDeeper, log2_of(plan::least_bound(array_.type)));
+    go_deeper();
   }
   constexpr double kRounding = 1e-9;
   if (attempt.step() >= highest_ - kRounding && here.size > 0) {

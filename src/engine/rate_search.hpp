@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "container/format.hpp"
 #include "engine/pass.hpp"
 #include "engine/sampled_curve.hpp"
 #include "pipelines/workers.hpp"
@@ -23,8 +24,9 @@ inline constexpr double kMostLossless = 1 / 0.3;
 
 class RateSearch {
  public:
-  // options.bound is a ratio.
-  RateSearch(const ArrayView& array, const Options& options, pipelines::Workers& workers);
+  // options.bound is a ratio. `pieces`: what chunks may be cut into; or nothing.
+  RateSearch(const ArrayView& array, const Options& options, const Shape& pieces,
+             pipelines::Workers& workers);
 
   // A bound to try, and by how many 256ths the step that is expected to meet the size is finer than
   // its own.
@@ -32,6 +34,8 @@ class RateSearch {
     double bound_abs = 0;  // 0: nothing needs to be lost
     unsigned finer = 0;
     bool rehearsal = false;  // only to see what chunks take
+    int margin = format::kMaxMargin;
+    unsigned stair = 1;  // of steps, in 256ths of the bound's (see engine/pass.hpp)
 
     // Half the expected step, log2.
     double step() const;
@@ -63,6 +67,8 @@ class RateSearch {
   };
   Try lossy();
   double solve(double log_bits);
+  bool is_lowest(double log_bound) const;
+  void go_deeper();
   double highest_for(double width) const;
   double bound_of(double log_bound) const;
   double within_reach(double log_bound);
@@ -81,7 +87,8 @@ class RateSearch {
                            std::vector<pipelines::Choice>* choices);
   std::optional<Try> last_resort(std::vector<pipelines::Choice>* choices);
   Try afresh_at_highest(std::vector<pipelines::Choice>* choices);
-  Try with_reserve(double wanted) const;
+  Try with_reserve(double wanted);
+  std::optional<Try> on_stairs(double half_step);
   bool is_dear(const Point& here) const;
   // Sizes of chunks that were encoded in other ways tell nothing.
   void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
@@ -89,7 +96,10 @@ class RateSearch {
   const ArrayView& array_;
   const Options& options_;
   pipelines::Workers& workers_;
-  plan::Plan plan_;  // for any bound
+  plan::Plan plan_;     // for any bound
+  plan::Plan grained_;  // for one of which only the margin is of interest
+  Shape pieces_;
+  bool is_cut_ = false;  // into these, unless nothing is lost
   double target_bytes_;
   std::optional<double> fill_;
   double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense

@@ -44,10 +44,13 @@ plan::Plan quickly(const plan::Plan& plan) {
   return result;
 }
 
-double stacked_bits(const Stack& stack, const plan::Plan& plan, pipelines::Workers& workers,
-                    std::vector<pipelines::Choice>* choices) {
-  const std::uint64_t bytes = encoded_bytes(stack.array(), plan, stack.chunks(), workers, choices);
-  return 8 * static_cast<double>(bytes) / static_cast<double>(stack.array().shape.count());
+// A value of these regions.
+double bits_of(const ArrayView& array, const std::vector<Region>& regions, const plan::Plan& plan,
+               pipelines::Workers& workers, std::vector<pipelines::Choice>* choices) {
+  const std::uint64_t bytes = encoded_bytes(array, plan, regions, workers, choices);
+  double values = 0;
+  for (const Region& region : regions) values += static_cast<double>(region.shape.count());
+  return 8 * static_cast<double>(bytes) / values;
 }
 
 }  // namespace
@@ -249,10 +252,24 @@ Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double>
 
 double Sample::to_whole(double bits, const plan::Plan& plan) const {
   const double bound = plan.parameters.bound_abs;
-  if (bound == 0) return bits;
   // Where both take next to nothing their quotient tells little, but that blocks are all zero.
   const double little = plan.parameters.pipeline == Pipeline::blockpack ? 0 : 0.2;
   return bits * (whole_.bits(bound) + little) / (sampled_.bits(bound) + little);
+}
+
+std::vector<Region> Sample::one_in(std::uint64_t share) const {
+  std::vector<Region> parts = boxes_.chunks();
+  const std::uint64_t in_box = boxes_.box().extents[0];
+  for (Region& part : parts) {
+    std::uint64_t& extent = part.shape.extents[0];
+    extent = in_box * ((extent / in_box + share - 1) / share);
+  }
+  return parts;
+}
+
+double Sample::lossless_bits(const plan::Plan& lossless, pipelines::Workers& workers,
+                             std::uint64_t share) const {
+  return bits_of(boxes_.array(), one_in(share), quickly(lossless), workers, nullptr);
 }
 
 double Sample::bits(const plan::Plan& plan, pipelines::Workers& workers,
@@ -261,17 +278,12 @@ double Sample::bits(const plan::Plan& plan, pipelines::Workers& workers,
   const bool choose = plan.parameters.pipeline == Pipeline::automatic;
   if (choose && choices != nullptr && choices->empty()) {
     // Some of the boxes tell which way is good.
-    std::vector<Region> parts = boxes_.chunks();
-    const std::uint64_t in_box = boxes_.box().extents[0];
-    for (Region& part : parts) {
-      std::uint64_t& extent = part.shape.extents[0];
-      extent = in_box * ((extent / in_box + kChoiceShare - 1) / kChoiceShare);
-    }
+    const std::vector<Region> parts = one_in(kChoiceShare);
     // All of them are encoded below.
     const bool some = parts[0].shape.extents[0] < boxes_.chunks()[0].shape.extents[0];
     if (some) encoded_bytes(boxes_.array(), quick, parts, workers, choices);
   }
-  return to_whole(stacked_bits(boxes_, quick, workers, choices), plan);
+  return to_whole(bits_of(boxes_.array(), boxes_.chunks(), quick, workers, choices), plan);
 }
 
 void Sample::cut() {
@@ -312,7 +324,8 @@ double Sample::border_bits(const plan::Plan& plan, double sampled, pipelines::Wo
                            std::vector<pipelines::Choice> choices) {
   if (halves_.chunks().empty()) cut();
   if (share_ == 0) return 0;
-  const double bits = to_whole(stacked_bits(halves_, quickly(plan), workers, &choices), plan);
+  const double bits =
+      to_whole(bits_of(halves_.array(), halves_.chunks(), quickly(plan), workers, &choices), plan);
   return share_ * (bits - sampled);
 }
 

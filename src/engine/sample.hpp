@@ -78,6 +78,9 @@ class Sample {
   // or does as it is told, like encoded_bytes().
   double bits(const plan::Plan& plan, pipelines::Workers& workers,
               std::vector<pipelines::Choice>* choices) const;
+  // The same when nothing is lost, of one in `share` of the boxes.
+  double lossless_bits(const plan::Plan& lossless, pipelines::Workers& workers,
+                       std::uint64_t share) const;
   // How many of them are for the borders that boxes have and chunks do not: the boxes are halved
   // along each axis but the fastest (a line's along it), and what the halves take more they take
   // for more borders. `sampled`: what bits() returned, with these choices.
@@ -88,6 +91,8 @@ class Sample {
  private:
   // The sample may be rougher or smoother than the whole.
   double to_whole(double bits, const plan::Plan& plan) const;
+  // Of the boxes in each of the stack's chunks.
+  std::vector<Region> one_in(std::uint64_t share) const;
   void cut();
 
   Shape chunk_;

@@ -28,11 +28,8 @@ class SampledCurve {
                std::uint64_t values)
       : sample_(array, chunk, fill, values), rank_(array.shape.rank) {}
 
+  const Sample& sample() const { return sample_; }
   const Roughness& whole() const { return sample_.whole(); }
-  // Bits a value when nothing is lost.
-  double lossless_bits(const plan::Plan& lossless, pipelines::Workers& workers) const {
-    return sample_.bits(lossless, workers, nullptr);
-  }
 
   // Encodes the sample by this plan, which is for about that bound, and returns the size.
   double take(double log_bound, const plan::Plan& plan, pipelines::Workers& workers);

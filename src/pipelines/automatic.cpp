@@ -141,9 +141,13 @@ class Judge {
  public:
   // In 256ths: with much finer steps the error would be far too small elsewhere.
   static constexpr unsigned kMostFiner = 64;
+  // With such a grain the next finer step is much finer.
+  static constexpr int kFewGrainBits = 3;
 
   Judge(const Parameters& parameters, std::size_t count)
       : tune_psnr_(parameters.tune_psnr && !parameters.pointwise),
+        few_steps_(parameters.margin >= format::kGrid &&
+                   parameters.margin <= format::kGrid + kFewGrainBits),
         count_(static_cast<double>(count)) {}
 
   // The mean squared error of plain interpolation; 0: not known.
@@ -163,7 +167,7 @@ class Judge {
 
   // The finer step, in 256ths, with which the error is no longer excessive.
   std::uint8_t finer(const Encoded& encoded) const {
-    if (tune_psnr_ || !excessive(encoded)) return 0;
+    if (tune_psnr_ || few_steps_ || !excessive(encoded)) return 0;
     const double ratio = limit(encoded) / encoded.mean_square;
     unsigned finer = 0;
     for (double step = 1; finer < kMostFiner && step * step > ratio; ++finer) {
@@ -183,7 +187,7 @@ class Judge {
     return reference_ > 0 && encoded.mean_square > limit(encoded);
   }
 
-  bool tune_psnr_;
+  bool tune_psnr_, few_steps_;
   double count_;
   double reference_ = 0;
 };

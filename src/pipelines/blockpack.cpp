@@ -53,16 +53,18 @@ std::size_t rehearsed_size(const Q* codes, std::size_t count, BeginOf begin_of,
   return bytes * count / seen;
 }
 
-// The same of a line, of which nothing else is quantised. False: it has exact points, or no codes
-// of this kind, or it is short.
+// The same of a line, of which nothing else is quantised; too_many_exact: if it has exact points at
+// all, or is short.
 template <class T, class Q>
-bool rehearse_line(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
-                   std::uint8_t* out, Encoded* encoded) {
+QuantizeOutcome rehearse_line(const Box<const T>& chunk, const Parameters& parameters,
+                              Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
   // Each with what differences look back at.
   constexpr std::size_t kBefore = 16, kRow = kBefore + encode::kSuperblock;
   const std::size_t count = chunk.count();
   const T* const line = contiguous_memory(chunk);
-  if (chunk.rank() != 1 || count < kLeastRehearsed || line == nullptr) return false;
+  if (chunk.rank() != 1 || count < kLeastRehearsed || line == nullptr) {
+    return QuantizeOutcome::too_many_exact;
+  }
   Region all;
   all.shape = {rehearsed_superblocks(count) * kRow};
   T* const values = reinterpret_cast<T*>(workspace.values.reserve(all.shape.count() * sizeof(T)));
@@ -72,24 +74,25 @@ bool rehearse_line(const Box<const T>& chunk, const Parameters& parameters, Work
   }
   QuantizedChunk<T, Q> quantized;
   const Box<const T> looked_at(values, {1}, all);
-  if (quantize_chunk<T, Q>(looked_at, parameters, workspace, &quantized) != QuantizeOutcome::done ||
-      quantized.exact_count != 0) {
-    return false;
-  }
+  const QuantizeOutcome outcome =
+      quantize_chunk<T, Q>(looked_at, parameters, workspace, &quantized);
+  if (outcome != QuantizeOutcome::done) return outcome;
+  if (quantized.exact_count != 0) return QuantizeOutcome::too_many_exact;
   const Orders orders =
       choose_orders(quantized.codes, quantized.count, 1, looked_at.extents(), kSearch, workspace);
   encoded->pipeline = Pipeline::blockpack;
   encoded->size = rehearsed_size(
       quantized.codes, count, [](std::size_t i) { return i * kRow + kBefore; },
       lags_of(orders, 1, looked_at.extents()), workspace.target, out);
-  return true;
+  return outcome;
 }
 
 template <class T, class Q>
 QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
                           Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
-  if (parameters.rehearsal && rehearse_line<T, Q>(chunk, parameters, workspace, out, encoded)) {
-    return QuantizeOutcome::done;
+  if (parameters.rehearsal) {
+    const auto rehearsed = rehearse_line<T, Q>(chunk, parameters, workspace, out, encoded);
+    if (rehearsed != QuantizeOutcome::too_many_exact) return rehearsed;
   }
   QuantizedChunk<T, Q> quantized;
   const QuantizeOutcome outcome = quantize_chunk<T, Q>(chunk, parameters, workspace, &quantized);

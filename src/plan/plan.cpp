@@ -14,6 +14,9 @@
 #include "quantize/quantize.hpp"
 
 namespace firn::plan {
+
+bool near_last_bits(Type type, double ratio) { return ratio < (type == Type::f32 ? 4.5 : 2.25); }
+
 namespace {
 
 // Values in a chunk: large enough for the tables of a book to vanish, small enough for a core's
@@ -73,13 +76,21 @@ Pipeline pipeline_of(const Options& options) {
   return options.preset == Preset::fast ? Pipeline::blockpack : Pipeline::automatic;
 }
 
-// Several chunks can be led to a size together, and in one dimension they take hardly more: a line
-// that would be one chunk is cut into so many.
-constexpr std::uint64_t kPieces = 4, kLeastPiece = 16384;
-bool is_cut(Pipeline pipeline, Preset preset, BoundKind bound, const Shape& shape) {
-  return bound == BoundKind::ratio && pipeline == Pipeline::automatic &&
-         preset == Preset::balanced && shape.rank == 1 && shape.count() <= kChunkValues &&
-         shape.count() >= kPieces * kLeastPiece;
+// Which would be one chunk.
+bool is_short_line(Preset preset, const Shape& shape) {
+  return preset == Preset::balanced && shape.rank == 1 && shape.count() <= kChunkValues;
+}
+
+// Several chunks can be led to a size together: what an array of few may be cut into where that
+// costs little. That is so in one dimension, and near the last bits of values.
+Shape pieces_for(Preset preset, Type type, double ratio, const Shape& shape, const Shape& chunk) {
+  constexpr std::uint64_t kLeastPiece = 16384;
+  std::uint64_t count = 1;
+  if (is_short_line(preset, shape)) count = 4;
+  if (near_last_bits(type, ratio)) count = 8;
+  const std::uint64_t values = (shape.count() + count - 1) / count;
+  if (values >= chunk.count() || values < kLeastPiece) return {};
+  return shape.rank == 1 ? Shape{values} : choose_chunk(shape, values);
 }
 
 // `blockpack` reads and writes memory in order, in pieces that fit a core's second-level cache;
@@ -99,7 +110,6 @@ Shape chunk_for(Pipeline pipeline, Preset preset, BoundKind bound, const Shape& 
   }
   // Large chunks are for what is fitted to them; differences are better off with small ones.
   const bool large = preset == Preset::small && pipeline != Pipeline::contexts;
-  if (is_cut(pipeline, preset, bound, shape)) return {(shape.count() + kPieces - 1) / kPieces};
   return choose_chunk(shape, large ? kLargeChunkValues : kChunkValues);
 }
 
@@ -479,7 +489,9 @@ Status check_into(Type type, const Shape& shape, const Options& options, Plan& p
       chunk = shape;
     else
       chunk = chunk_for(plan.parameters.pipeline, options.preset, options.bound.kind, shape);
-    plan.one_way = is_cut(plan.parameters.pipeline, options.preset, options.bound.kind, shape);
+    if (options.bound.kind == BoundKind::ratio && plan.parameters.pipeline == Pipeline::automatic) {
+      plan.pieces = pieces_for(options.preset, type, options.bound.value, shape, chunk);
+    }
   } else {
     for (int k = 0; k < std::min(chunk.rank, shape.rank); ++k) {
       if (chunk.extents[k] == 0) return bad("a chunk extent is 0; it must be 1 or more");

@@ -16,7 +16,8 @@ struct Plan {
   // all of them.
   std::optional<double> magnitude;
   bool knows_magnitude = false;
-  bool one_way = false;  // its chunks are pieces of what would be one, to be encoded in one way
+  // Of a ratio: what the chunks may be cut into where they are too few to meet it; or nothing.
+  Shape pieces;
 };
 
 // What can be checked without the data: shapes, bound, pipeline. Leaves header.bound_abs open.
@@ -46,6 +47,9 @@ struct ValueRange {
   double low;
   double high;
 };
+// Whether a ratio leaves so many bits that steps are mostly near the last bits of values.
+bool near_last_bits(Type type, double ratio);
+
 // The root mean square error that a PSNR allows, given the width of the range.
 double error_of_psnr(double width, double psnr_db);
 ValueRange value_range(const ArrayView& array, std::optional<double> fill,

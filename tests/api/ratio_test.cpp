@@ -73,6 +73,52 @@ TEST(Ratio, OfALineIsHeldByPiecesOfIt) {
   }
 }
 
+// So many bits are left that steps are about as fine as values are: multiples of a grain, of which
+// no single chunk has one for every size. The finest bound is still found, to a step or two.
+TEST(Ratio, IsHeldNearTheLastBitsOfValues) {
+  const Shape shape{48, 80, 80};
+  // Of about the same magnitude, and of very different ones; with noise down to the last bit.
+  auto near = make_field<float>(shape, Kind::smooth), wide = near;
+  std::uint32_t state = 1;
+  for (std::size_t i = 0; i < near.size(); ++i) {
+    state = state * 1664525 + 1013904223;
+    const float noise = static_cast<float>(state) * 0x1p-32f;
+    near[i] = 250 + 20 * near[i] + noise;
+    wide[i] = (wide[i] + 0.1f * noise) * std::exp2(-0.25f * static_cast<float>(i % 80));
+  }
+  const auto expect_held = [&](const std::vector<float>& values, Preset preset, double ratio) {
+    SCOPED_TRACE(std::string(name_of(preset)) + " " + std::to_string(ratio));
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::ratio(ratio);
+    const auto stream = test::compressed(values, shape, options);
+    const double bytes = static_cast<double>(values.size() * 4) / ratio;
+    const double bound = inspect(stream)->bound_abs;
+    ASSERT_GT(bound, 0);
+    EXPECT_NEAR(static_cast<double>(stream.size()) / bytes, 1, 0.0101);
+    expect_within(values, shape, stream);
+    EXPECT_EQ(test::compressed(values, shape, options, 2), stream);
+    options.bound = Bound::abs(bound / 4);
+    EXPECT_GT(static_cast<double>(test::compressed(values, shape, options).size()), bytes);
+  };
+  for (const Preset preset : {Preset::fast, Preset::balanced, Preset::small}) {
+    for (const double ratio : {2.0, 2.4, 3.0}) expect_held(near, preset, ratio);
+    for (const double ratio : {2.0, 2.5}) expect_held(wide, preset, ratio);
+  }
+}
+
+// Then nothing is cut: what repeats is found in large chunks.
+TEST(Ratio, NeedsNoPiecesWhenNothingIsLost) {
+  const Shape shape{48, 80, 80};
+  const auto values = make_field<float>(shape, Kind::steps);
+  Options options;
+  options.preset = Preset::small;
+  options.bound = Bound::ratio(2);
+  const auto stream = test::compressed(values, shape, options);
+  EXPECT_EQ(inspect(stream)->bound_abs, 0);
+  EXPECT_EQ(inspect_chunks(stream)->size(), 1u);
+}
+
 // The bound that a stream tells is what its values keep, not what they would have been allowed.
 TEST(Ratio, PromisesWhatWasAchieved) {
   const Shape shape{64, 64, 64};

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -93,6 +94,43 @@ double bytes_at(std::size_t count, const Curve& curve, double step) {
   double sum = 0;
   for (std::size_t i = 0; i < count; ++i) sum += curve(i, step);
   return sum;
+}
+
+// Where only some steps are good: no others are taken, and several chunks meet sizes between them,
+// mostly with the two next to it.
+TEST(Pass, MeetsASizeOnStairs) {
+  const std::size_t count = 9;
+  const double bound = -20;
+  for (const unsigned stair : {0u, 16u}) {
+    for (const double wanted : {-21.3, -21.0, -20.8, -20.5}) {
+      Pass::Goal goal = goal_for(bound, bytes_at(count, smooth, wanted));
+      goal.stair = stair;
+      goal.finer = 128;
+      goal.coarsest = 0;
+      goal.finest = 192;
+      std::vector<ChunkSize> known(count);
+      for (std::size_t i = 0; i < count; ++i) known[i] = {-22, smooth(i, -22)};
+      Pass pass(std::vector<std::uint64_t>(count, kValues), known, goal);
+      std::set<unsigned> steps;
+      std::size_t work = 0;
+      for (auto wave = pass.next(); !wave.chunks.empty(); wave = pass.next()) {
+        const unsigned step = 256 - wave.finer;
+        EXPECT_TRUE(std::has_single_bit(step) || (stair != 0 && step % stair == 0)) << step;
+        steps.insert(step);
+        work += wave.chunks.size();
+        std::vector<std::uint64_t> sizes;
+        for (const std::uint64_t chunk : wave.chunks) {
+          const double log_step = bound + std::log2(step / 256.0);
+          sizes.push_back(
+              static_cast<std::uint64_t>(smooth(static_cast<std::size_t>(chunk), log_step)));
+        }
+        pass.took(wave, sizes);
+      }
+      EXPECT_TRUE(pass.met()) << stair << " " << wanted << " " << pass.size();
+      EXPECT_LE(work, count + 3) << stair << " " << wanted;
+      EXPECT_LE(steps.size(), stair == 0 ? 2u : 4u) << stair << " " << wanted;
+    }
+  }
 }
 
 // How many chunks are encoded when nothing is to be lost; all of them if it comes to its end.
@@ -499,7 +537,7 @@ TEST(Ratio, OneCompressionAlwaysComesToItsEnd) {
   constexpr std::size_t kChunks = 32;
   constexpr double kBytes = 8192 * 4 / 10.0 / kChunks;  // of each, to meet the ratio
   pipelines::Workers workers(1);
-  RateSearch search(array, options, workers);
+  RateSearch search(array, options, {}, workers);
   ASSERT_TRUE(search.first().ok());
   RateSearch::Try attempt{0.5 * (1 - 1e-5), 0, true};
   std::vector<pipelines::Choice> choices(kChunks);
