@@ -60,6 +60,8 @@ Pass::Pass(std::vector<std::uint64_t> values, std::vector<ChunkSize> before, con
     const bool multiple = goal_.stair != 0 && step % goal_.stair == 0;
     if (multiple || std::has_single_bit(step)) stairs_.push_back(finer);
   }
+  goal_.coarsest = stairs_.front();
+  goal_.finest = stairs_.back();
   if (!before_.empty()) {
     put_in_order();
   } else if (goal_.lossless && goal_.try_coarser) {
@@ -434,7 +436,7 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
     return std::any_of(encodings_[chunk].begin(), encodings_[chunk].end(),
                        [&](const Encoding& each) { return each.finer == result.finer; });
   };
-  for (auto stair = std::lower_bound(stairs_.begin(), stairs_.end() - 1, result.finer);
+  for (auto stair = std::lower_bound(stairs_.begin(), stairs_.end(), result.finer);
        result.finer != limit && std::any_of(chunks.begin(), chunks.end(), known);) {
     result.finer = *(more ? ++stair : --stair);
   }

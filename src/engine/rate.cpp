@@ -1,6 +1,7 @@
 #include "engine/rate.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -53,9 +54,9 @@ void choose_uncut(const ArrayView& array, const plan::Plan& plan, const Shape& u
   }
 }
 
-// The chunks that a rehearsal looks at: all, or about half of many that take little time each, less
-// than it takes to look. (Of lines only parts are looked at.)
-std::vector<std::size_t> rehearsed(const plan::Plan& plan, std::size_t count) {
+// The chunks that a rehearsal looks at first: all, or about half of many that take little more time
+// to encode than to look at. (Of lines only parts are looked at.)
+std::vector<std::size_t> looked_at_first(const plan::Plan& plan, std::size_t count) {
   constexpr std::size_t kMany = 8;
   const bool all = plan.parameters.pipeline != Pipeline::blockpack || count < kMany ||
                    plan.header.shape.rank == 1;
@@ -66,18 +67,39 @@ std::vector<std::size_t> rehearsed(const plan::Plan& plan, std::size_t count) {
   return chunks;
 }
 
-// The others are like their neighbours.
-void fill_in(const std::vector<std::size_t>& rehearsed, const std::vector<std::uint64_t>& values,
+// The other chunks, if those that were looked at differ.
+std::vector<std::size_t> looked_at_later(const std::vector<std::size_t>& first,
+                                         const std::vector<std::uint64_t>& values,
+                                         const std::vector<ChunkSize>& sizes) {
+  constexpr double kAlike = 1.25;
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const std::size_t chunk : first) {
+    const double bytes = sizes[chunk].bytes / static_cast<double>(values[chunk]);
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  }
+  std::vector<std::size_t> others;
+  if (most <= kAlike * least) return others;
+  for (std::size_t i = 0, next = 0; i < sizes.size(); ++i) {
+    if (next < first.size() && first[next] == i) {
+      ++next;
+    } else {
+      others.push_back(i);
+    }
+  }
+  return others;
+}
+
+// What was not looked at is like its neighbours.
+void fill_in(const std::vector<std::size_t>& first, const std::vector<std::uint64_t>& values,
              std::vector<ChunkSize>* sizes, std::vector<pipelines::Choice>* choices) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < sizes->size(); ++i) {
-    if (next < rehearsed.size() && rehearsed[next] == i) {
-      ++next;
-      continue;
-    }
-    const std::size_t before = rehearsed[next == 0 ? 0 : next - 1];
-    const std::size_t after = next == rehearsed.size() ? before : rehearsed[next];
-    const auto bytes = (*sizes)[before].bytes + (*sizes)[after].bytes;
+    if (next < first.size() && first[next] == i) ++next;
+    if ((*sizes)[i].bytes != 0) continue;
+    const std::size_t before = first[next == 0 ? 0 : next - 1];
+    const std::size_t after = next == first.size() ? before : first[next];
+    const double bytes = (*sizes)[before].bytes + (*sizes)[after].bytes;
     const auto of = static_cast<double>(values[before] + values[after]);
     (*sizes)[i] = {(*sizes)[before].step, bytes / of * static_cast<double>(values[i])};
     (*choices)[i] = (*choices)[before];
@@ -119,14 +141,18 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     }
     if (attempt->rehearsal) {
       std::vector<ChunkSize> sizes(count);
-      const auto looked_at = rehearsed(plan, count);
-      workers.for_each(looked_at.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
-        const std::size_t at = looked_at[static_cast<std::size_t>(i)];
-        sizes[at] = {attempt->step(),
-                     static_cast<double>(encoder.rehearse(at, &choices[at], workspace))};
-        return progress.add(values[at] * size_of(array.type));
-      });
-      fill_in(looked_at, values, &sizes, &choices);
+      const auto look_at = [&](const std::vector<std::size_t>& chunks) {
+        workers.for_each(chunks.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
+          const std::size_t at = chunks[static_cast<std::size_t>(i)];
+          sizes[at] = {attempt->step(),
+                       static_cast<double>(encoder.rehearse(at, &choices[at], workspace))};
+          return progress.add(values[at] * size_of(array.type));
+        });
+      };
+      const auto chunks = looked_at_first(plan, count);
+      look_at(chunks);
+      if (!progress.cancelled()) look_at(looked_at_later(chunks, values, sizes));
+      fill_in(chunks, values, &sizes, &choices);
       if (progress.cancelled()) return Progress::error();
       attempt = search.next(*attempt, std::move(sizes), other_bytes, &choices);
       continue;

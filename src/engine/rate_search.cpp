@@ -46,8 +46,8 @@ bool is_better(double size, double other) {
 RateSearch::RateSearch(const ArrayView& array, const Options& options, const Shape& pieces,
                        pipelines::Workers& workers)
     : array_(array), options_(options), workers_(workers), pieces_(pieces) {
-  // Lines take hardly more.
-  is_cut_ = pieces.rank == 1;
+  // Short lines take hardly more in pieces.
+  is_cut_ = pieces.rank == 1 && options.preset == Preset::balanced;
   target_bytes_ =
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
 }
@@ -209,16 +209,20 @@ Result<RateSearch::Try> RateSearch::first() {
 // of them tell.
 bool RateSearch::may_be_lossless() const {
   struct Look {
-    std::uint64_t share;  // one in so many boxes
-    double most;          // over what is wanted
+    double upto;  // this share of the boxes
+    double most;  // over what is wanted
   };
   // It is much more work than packing blocks, so that it is to be likely there.
-  constexpr Look kBlocks[] = {{6, 1.8}, {2, 1.3}, {1, 0.95}}, kOthers[] = {{1, 1.05}};
+  constexpr Look kBlocks[] = {{0.15, 1.8}, {0.5, 1.3}, {1, 0.95}}, kOthers[] = {{1, 1.05}};
   const double wanted = exp2_of(bits_wanted());
-  const std::span<const Look> looks = automatic_ ? std::span<const Look>(kOthers) : kBlocks;
-  return std::all_of(looks.begin(), looks.end(), [&](const Look& look) {
-    return sampled_->sample().lossless_bits(plan_, workers_, look.share) < look.most * wanted;
-  });
+  double from = 0;
+  Bits seen;
+  for (const Look& look : automatic_ ? std::span<const Look>(kOthers) : kBlocks) {
+    seen.add(sampled_->sample().lossless_bits(plan_, workers_, from, look.upto));
+    if (seen.each() > look.most * wanted) return false;
+    from = look.upto;
+  }
+  return true;
 }
 
 RateSearch::Try RateSearch::lossy() {
@@ -350,6 +354,11 @@ std::optional<double> RateSearch::next_bound() {
   constexpr double kFarther = 3 * kSameChoice;
   const double most = points_.size() > 1 ? kFarther : kSameChoice;
   if (!between) wanted = last.bound + std::clamp(wanted - last.bound, -most, most);
+  // Compressions that came to their end are remembered longer than points.
+  const bool known = too_large_at_ < too_small_at_ && std::isfinite(too_small_at_ - too_large_at_);
+  if (known && (wanted <= too_large_at_ || wanted >= too_small_at_)) {
+    wanted = (too_large_at_ + too_small_at_) / 2;
+  }
   wanted = within_reach(wanted);
   if (std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
@@ -458,9 +467,14 @@ std::optional<RateSearch::Try> RateSearch::between(std::vector<pipelines::Choice
   if (best_size_ > kFarTooSmall) return {};
   const double low = std::max(too_large_at_, log2_of(plan::least_bound(array_.type)));
   if (times_between_++ < kTimes && low + kNear < too_small_at_) {
-    choices->clear();
-    sizes_.clear();
-    return with_reserve((low + too_small_at_) / 2);
+    const Try middle = with_reserve((low + too_small_at_) / 2);
+    const bool anew = std::fabs(middle.step() - too_large_at_) > kSame &&
+                      std::fabs(middle.step() - too_small_at_) > kSame;
+    if (anew) {
+      choices->clear();
+      sizes_.clear();
+      return middle;
+    }
   }
   if (lossless_failed_ || !may_be_lossless()) return {};
   is_last_ = true;

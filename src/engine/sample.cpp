@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint64_t kRegionValues = 65536, kFewestRegions = 4, kMostRegions = 64;
 // Of a line, which has few borders, smaller ones.
-constexpr std::uint64_t kBoxValues = 4096, kLineValues = 1024, kChoiceShare = 4;
+constexpr std::uint64_t kBoxValues = 4096, kLineValues = 1024;
+constexpr double kChoiceShare = 0.25;
 // Points that are looked at for roughness, a few neighbours at a time.
 constexpr std::uint64_t kRuns = 128, kRun = 4;
 
@@ -44,13 +45,12 @@ plan::Plan quickly(const plan::Plan& plan) {
   return result;
 }
 
-// A value of these regions.
-double bits_of(const ArrayView& array, const std::vector<Region>& regions, const plan::Plan& plan,
-               pipelines::Workers& workers, std::vector<pipelines::Choice>* choices) {
-  const std::uint64_t bytes = encoded_bytes(array, plan, regions, workers, choices);
-  double values = 0;
-  for (const Region& region : regions) values += static_cast<double>(region.shape.count());
-  return 8 * static_cast<double>(bytes) / values;
+Bits bits_of(const ArrayView& array, const std::vector<Region>& regions, const plan::Plan& plan,
+             pipelines::Workers& workers, std::vector<pipelines::Choice>* choices) {
+  Bits result;
+  result.bits = 8 * static_cast<double>(encoded_bytes(array, plan, regions, workers, choices));
+  for (const Region& region : regions) result.values += static_cast<double>(region.shape.count());
+  return result;
 }
 
 }  // namespace
@@ -257,19 +257,23 @@ double Sample::to_whole(double bits, const plan::Plan& plan) const {
   return bits * (whole_.bits(bound) + little) / (sampled_.bits(bound) + little);
 }
 
-std::vector<Region> Sample::one_in(std::uint64_t share) const {
-  std::vector<Region> parts = boxes_.chunks();
+std::vector<Region> Sample::boxes_between(double from, double to) const {
+  std::vector<Region> regions = boxes_.chunks();
   const std::uint64_t in_box = boxes_.box().extents[0];
-  for (Region& part : parts) {
-    std::uint64_t& extent = part.shape.extents[0];
-    extent = in_box * ((extent / in_box + share - 1) / share);
+  for (Region& region : regions) {
+    const auto boxes = static_cast<double>(region.shape.extents[0] / in_box);
+    const auto begin = static_cast<std::uint64_t>(std::ceil(from * boxes));
+    const auto end = static_cast<std::uint64_t>(std::ceil(to * boxes));
+    region.origin[0] += begin * in_box;
+    region.shape.extents[0] = (end - begin) * in_box;
   }
-  return parts;
+  std::erase_if(regions, [](const Region& region) { return region.shape.extents[0] == 0; });
+  return regions;
 }
 
-double Sample::lossless_bits(const plan::Plan& lossless, pipelines::Workers& workers,
-                             std::uint64_t share) const {
-  return bits_of(boxes_.array(), one_in(share), quickly(lossless), workers, nullptr);
+Bits Sample::lossless_bits(const plan::Plan& lossless, pipelines::Workers& workers, double from,
+                           double to) const {
+  return bits_of(boxes_.array(), boxes_between(from, to), quickly(lossless), workers, nullptr);
 }
 
 double Sample::bits(const plan::Plan& plan, pipelines::Workers& workers,
@@ -278,12 +282,12 @@ double Sample::bits(const plan::Plan& plan, pipelines::Workers& workers,
   const bool choose = plan.parameters.pipeline == Pipeline::automatic;
   if (choose && choices != nullptr && choices->empty()) {
     // Some of the boxes tell which way is good.
-    const std::vector<Region> parts = one_in(kChoiceShare);
+    const std::vector<Region> parts = boxes_between(0, kChoiceShare);
     // All of them are encoded below.
     const bool some = parts[0].shape.extents[0] < boxes_.chunks()[0].shape.extents[0];
     if (some) encoded_bytes(boxes_.array(), quick, parts, workers, choices);
   }
-  return to_whole(bits_of(boxes_.array(), boxes_.chunks(), quick, workers, choices), plan);
+  return to_whole(bits_of(boxes_.array(), boxes_.chunks(), quick, workers, choices).each(), plan);
 }
 
 void Sample::cut() {
@@ -324,8 +328,8 @@ double Sample::border_bits(const plan::Plan& plan, double sampled, pipelines::Wo
                            std::vector<pipelines::Choice> choices) {
   if (halves_.chunks().empty()) cut();
   if (share_ == 0) return 0;
-  const double bits =
-      to_whole(bits_of(halves_.array(), halves_.chunks(), quickly(plan), workers, &choices), plan);
+  const double bits = to_whole(
+      bits_of(halves_.array(), halves_.chunks(), quickly(plan), workers, &choices).each(), plan);
   return share_ * (bits - sampled);
 }
 

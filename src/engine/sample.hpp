@@ -68,6 +68,17 @@ class Stack {
   std::vector<Region> chunks_;
 };
 
+// Of values, together.
+struct Bits {
+  double bits = 0, values = 0;
+
+  double each() const { return bits / values; }
+  void add(const Bits& other) {
+    bits += other.bits;
+    values += other.values;
+  }
+};
+
 // Many small boxes from all over an array: more is seen of it than in a few chunks.
 class Sample {
  public:
@@ -78,9 +89,9 @@ class Sample {
   // or does as it is told, like encoded_bytes().
   double bits(const plan::Plan& plan, pipelines::Workers& workers,
               std::vector<pipelines::Choice>* choices) const;
-  // The same when nothing is lost, of one in `share` of the boxes.
-  double lossless_bits(const plan::Plan& lossless, pipelines::Workers& workers,
-                       std::uint64_t share) const;
+  // The bits that boxes take when nothing is lost, from one share of them to another.
+  Bits lossless_bits(const plan::Plan& lossless, pipelines::Workers& workers, double from,
+                     double to) const;
   // How many of them are for the borders that boxes have and chunks do not: the boxes are halved
   // along each axis but the fastest (a line's along it), and what the halves take more they take
   // for more borders. `sampled`: what bits() returned, with these choices.
@@ -91,8 +102,8 @@ class Sample {
  private:
   // The sample may be rougher or smoother than the whole.
   double to_whole(double bits, const plan::Plan& plan) const;
-  // Of the boxes in each of the stack's chunks.
-  std::vector<Region> one_in(std::uint64_t share) const;
+  // Of each of the stack's chunks the boxes from one share to another; from 0 on one at least.
+  std::vector<Region> boxes_between(double from, double to) const;
   void cut();
 
   Shape chunk_;
