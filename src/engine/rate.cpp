@@ -135,8 +135,8 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     const auto other_bytes =
         static_cast<double>(beginning.size() + index_bytes(count, search.target_bytes()));
     Progress progress(execution, array.shape.count() * size_of(array.type));
-    if (plan.header.chunk != options.chunk &&
-        choices[0].candidate.pipeline == Pipeline::automatic) {
+    const bool is_cut = count > 0 && plan.header.chunk != options.chunk;
+    if (is_cut && choices[0].candidate.pipeline == Pipeline::automatic) {
       choose_uncut(array, plan, options.chunk, scratch.books, workers, &choices);
     }
     if (attempt->rehearsal) {

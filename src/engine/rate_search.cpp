@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include "base/elementary.hpp"
@@ -205,19 +204,19 @@ Result<RateSearch::Try> RateSearch::first() {
   return lossy();
 }
 
-// Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger. Often a few
-// of them tell.
+// Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger. For one who
+// packs blocks that is much work, and often a few boxes tell.
 bool RateSearch::may_be_lossless() const {
   struct Look {
     double upto;  // this share of the boxes
     double most;  // over what is wanted
   };
-  // It is much more work than packing blocks, so that it is to be likely there.
-  constexpr Look kBlocks[] = {{0.15, 1.8}, {0.5, 1.3}, {1, 0.95}}, kOthers[] = {{1, 1.05}};
+  constexpr Look kLooks[] = {{0.15, 1.8}, {0.5, 1.3}, {1, 1.05}};
   const double wanted = exp2_of(bits_wanted());
   double from = 0;
   Bits seen;
-  for (const Look& look : automatic_ ? std::span<const Look>(kOthers) : kBlocks) {
+  for (const Look& look : kLooks) {
+    if (automatic_ && look.upto < 1) continue;
     seen.add(sampled_->sample().lossless_bits(plan_, workers_, from, look.upto));
     if (seen.each() > look.most * wanted) return false;
     from = look.upto;
