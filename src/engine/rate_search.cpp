@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/elementary.hpp"
+#include "base/geometry.hpp"
 #include "container/format.hpp"
 
 namespace firn::engine {
@@ -171,6 +172,11 @@ Result<RateSearch::Try> RateSearch::first() {
   if (!plan) return plan.error();
   plan_ = *plan;
   grained_ = plan_;
+  // A few chunks cannot make up for each other's.
+  constexpr std::uint64_t kFewChunks = 4;
+  const Grid grid(array_.shape, pieces_.rank > 0 ? pieces_ : plan_.header.chunk);
+  on_stairs_ =
+      plan::near_last_bits(array_.type, options_.bound.value) && grid.count() >= kFewChunks;
   plan_.magnitude = 0;  // steps are so much finer than bounds that the usual margin will do
   const std::uint64_t count = array_.shape.count();
   if (count == 0) return Try{};
@@ -200,22 +206,23 @@ Result<RateSearch::Try> RateSearch::first() {
   double largest = log2_of(width);
   if (largest - whole.small_magnitude() > kMuch) largest = whole.small_magnitude() + kMuch / 2;
   lowest_ = std::clamp(largest - below, floor, highest_);
-  if (perhaps_lossless && may_be_lossless()) return Try{};
+  constexpr double kLikely = 1.05;
+  if (perhaps_lossless && may_be_lossless(kLikely)) return Try{};
   return lossy();
 }
 
 // Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger. For one who
 // packs blocks that is much work, and often a few boxes tell.
-bool RateSearch::may_be_lossless() const {
+bool RateSearch::may_be_lossless(double most) const {
   struct Look {
     double upto;  // this share of the boxes
     double most;  // over what is wanted
   };
-  constexpr Look kLooks[] = {{0.15, 1.8}, {0.5, 1.3}, {1, 1.05}};
+  const Look looks[] = {{0.15, most + 0.75}, {0.5, most + 0.25}, {1, most}};
   const double wanted = exp2_of(bits_wanted());
   double from = 0;
   Bits seen;
-  for (const Look& look : kLooks) {
+  for (const Look& look : looks) {
     if (automatic_ && look.upto < 1) continue;
     seen.add(sampled_->sample().lossless_bits(plan_, workers_, from, look.upto));
     if (seen.each() > look.most * wanted) return false;
@@ -272,7 +279,7 @@ RateSearch::Try RateSearch::with_reserve(double wanted) {
 // same for all, or more than a step, the powers of two: the nearest of them, under a bound that is
 // a power of two at least twice as coarse.
 std::optional<RateSearch::Try> RateSearch::on_stairs(double half_step) {
-  if (!plan::near_last_bits(array_.type, options_.bound.value)) return {};
+  if (!on_stairs_) return {};
   constexpr double kMiddle = 1.4142135623730951;
   constexpr int kFewBits = 6;  // else roundings are much less than a step
   // A few values tell whether these are near, all of them where they are.
@@ -430,6 +437,7 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
     if (!lossless && got > kMostSize) too_large_at_ = std::max(too_large_at_, pass.step());
     if (!lossless && got < kLeastSize) too_small_at_ = std::min(too_small_at_, pass.step());
     ++attempts_;
+    if (!lossless) tried_.push_back(attempt.step());
     if (lossless && !small_enough) {
       lossless_failed_ = true;
       return only_lossless_ ? std::nullopt : after_lossless();
@@ -451,12 +459,23 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
   if (attempts_ > 0) return best_size_ <= kMostSize ? between(choices) : coarser(attempt);
   // One must come to its end.
   given_up_ = kOften;
-  return Try{attempt.bound_abs, attempt.finer};
+  Try again = attempt;
+  again.rehearsal = false;
+  return again;
 }
 
 // By the samples, or, where these led to a lossless one, with the least loss.
 std::optional<RateSearch::Try> RateSearch::after_lossless() {
   return sampled_->points().empty() ? lossy() : with_reserve(lowest_);
+}
+
+// On stairs one comes back to the same steps. The second time what chunks take is better known.
+bool RateSearch::is_known(const Try& attempt) const {
+  constexpr int kTwice = 2;
+  const double step = attempt.step();
+  return attempt.stair != 1 && std::count_if(tried_.begin(), tried_.end(), [&](double other) {
+                                 return std::fabs(step - other) < kSame;
+                               }) >= kTwice;
 }
 
 // Where sizes leap, what is small enough may be far too small: halfway to what is too large.
@@ -467,15 +486,14 @@ std::optional<RateSearch::Try> RateSearch::between(std::vector<pipelines::Choice
   const double low = std::max(too_large_at_, log2_of(plan::least_bound(array_.type)));
   if (times_between_++ < kTimes && low + kNear < too_small_at_) {
     const Try middle = with_reserve((low + too_small_at_) / 2);
-    const bool anew = std::fabs(middle.step() - too_large_at_) > kSame &&
-                      std::fabs(middle.step() - too_small_at_) > kSame;
-    if (anew) {
+    if (!is_known(middle)) {
       choices->clear();
       sizes_.clear();
       return middle;
     }
   }
-  if (lossless_failed_ || !may_be_lossless()) return {};
+  constexpr double kPossible = 1.2;
+  if (lossless_failed_ || !may_be_lossless(kPossible)) return {};
   is_last_ = true;
   return Try{};
 }
@@ -489,9 +507,14 @@ std::optional<RateSearch::Try> RateSearch::coarser(const Try& last) {
       points_.begin(), points_.end(),
       [](const Point& a, const Point& b) { return std::fabs(a.size) < std::fabs(b.size); });
   const double from = times_coarser_ == 0 ? least->bound : last.step();
-  const double step = within_reach(from + kFirst * exp2_of(times_coarser_));
-  if (times_coarser_++ != 0 && step <= last.step() + kSame) return {};
-  return with_reserve(step);
+  for (bool first = times_coarser_ == 0; times_coarser_ < kTimes; first = false) {
+    const double step = within_reach(from + kFirst * exp2_of(times_coarser_++));
+    const Try result = with_reserve(step);
+    if (!is_known(result)) {
+      return first || step > last.step() + kSame ? std::optional(result) : std::nullopt;
+    }
+  }
+  return {};
 }
 
 RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> sizes,
@@ -555,6 +578,7 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
   auto wanted = next_bound();
   if (!wanted) return {};
   const Try result = with_reserve(*wanted);
+  if (here.sure && is_known(result)) return {};
   forget_if_far(*wanted, here.bound, choices);
   return result;
 }

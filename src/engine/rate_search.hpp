@@ -80,7 +80,9 @@ class RateSearch {
   // As its logarithm.
   std::optional<double> next_bound();
   std::optional<Try> coarser(const Try& last);
-  bool may_be_lossless() const;
+  // Whether a sample takes at most so much more than is wanted.
+  bool may_be_lossless(double most) const;
+  bool is_known(const Try& attempt) const;
   std::optional<Try> after_lossless();
   std::optional<Try> between(std::vector<pipelines::Choice>* choices);
   std::optional<Try> after(const Try& attempt, const Pass& pass,
@@ -107,6 +109,7 @@ class RateSearch {
   bool deeper_ = false;              // the lowest one has been lowered
   bool fresh_at_highest_ = false;    // chunks have been encoded there in ways chosen there
   bool only_lossless_ = false;       // no bound is of use
+  bool on_stairs_ = false;           // where steps near values' last bits are
   bool lossless_failed_ = false;     // to be small enough
   bool lossless_given_up_ = false;   // when it seemed to fail; not a second time
   bool is_last_ = false;             // nothing is tried after this one
@@ -116,6 +119,7 @@ class RateSearch {
   std::optional<SampledCurve> sampled_;
 
   std::vector<Point> points_;  // compressions, in order
+  std::vector<double> tried_;  // steps of those that came to their end, log2
   double chosen_at_ = 0;       // log2 of the bound at which their chunks' choices were made
   double best_size_ = 0;       // of the best, over what is wanted
   bool best_ = false;
