@@ -105,6 +105,17 @@ TEST(Ratio, IsHeldNearTheLastBitsOfValues) {
     for (const double ratio : {2.0, 2.4, 3.0}) expect_held(near, preset, ratio);
     for (const double ratio : {2.0, 2.5}) expect_held(wide, preset, ratio);
   }
+  // A single chunk, since it is asked for, has any step that meets it.
+  for (const double ratio : {2.0, 2.4, 3.0}) {
+    Options options;
+    options.bound = Bound::ratio(ratio);
+    options.chunk = shape;
+    const auto stream = test::compressed(near, shape, options);
+    EXPECT_NEAR(static_cast<double>(near.size() * 4) / static_cast<double>(stream.size()), ratio,
+                ratio * 0.0101);
+    EXPECT_EQ(inspect_chunks(stream)->size(), 1u);
+    expect_within(near, shape, stream);
+  }
 }
 
 // Then nothing is cut: what repeats is found in large chunks.
