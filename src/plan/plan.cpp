@@ -85,9 +85,9 @@ bool is_short_line(Preset preset, const Shape& shape) {
 // costs little. That is so in one dimension, and near the last bits of values.
 Shape pieces_for(Preset preset, Type type, double ratio, const Shape& shape, const Shape& chunk) {
   constexpr std::uint64_t kLeastPiece = 16384;
-  std::uint64_t count = 1;
-  if (is_short_line(preset, shape)) count = 4;
-  if (near_last_bits(type, ratio)) count = 8;
+  std::uint64_t count = near_last_bits(type, ratio) ? 8 : 1;
+  if (is_short_line(preset, shape) && (count == 1 || shape.count() < count * kLeastPiece))
+    count = 4;
   const std::uint64_t values = (shape.count() + count - 1) / count;
   if (values >= chunk.count() || values < kLeastPiece) return {};
   return shape.rank == 1 ? Shape{values} : choose_chunk(shape, values);
