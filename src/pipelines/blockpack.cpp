@@ -10,9 +10,9 @@
 namespace firn::pipelines {
 namespace {
 
-// Each further lag doubles the loads of a difference; three reach almost all of the ratio, and so
-// does half of the usual sample.
-constexpr OrderSearch kSearch{.max_lags = 3, .sample = 1024};
+// Each further lag doubles the loads of a difference; three reach almost all of the ratio. What an
+// entropy coder would take says little about what blocks do, where most codes are zero.
+constexpr OrderSearch kSearch{.max_lags = 3, .least = 1024, .most = 1024, .packed = true};
 
 // A part of fewer values would not tell what all take.
 constexpr std::size_t kLeastRehearsed = 4096;

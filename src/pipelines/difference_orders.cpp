@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <iterator>
+#include <cstring>
 
+#include "encode/blockpack.hpp"
 #include "pipelines/workspace.hpp"
 
 namespace firn::pipelines {
@@ -32,26 +33,37 @@ std::size_t history_room(int rank, const Extents& extents) {
 template <class Q>
 Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents& extents,
                      const OrderSearch& search, Workspace& workspace) {
-  constexpr std::size_t kPieces = 8;
-  const std::size_t piece_length = search.sample / kPieces;
+  constexpr std::size_t kShare = 16, kPiece = 64, kTile = 2048;
+  const std::size_t sample = std::clamp(count / kShare, search.least, search.most);
+  const bool all = count <= sample;
+  const std::size_t length = all ? kTile : kPiece;
+  const std::size_t pieces = all ? (count + kTile - 1) / kTile : sample / kPiece;
   const auto& kernels = predict::kernels<Q>(workspace.target);
-  Q residuals[OrderSearch::kMaxSample / kPieces];
+  const auto& packing = encode::blockpack_kernels<Q>(workspace.target);
+  Q residuals[kTile];
+  std::uint8_t packed[encode::blockpack_capacity(kTile, sizeof(Q))];
+  const auto cost_at = [&](const Q* from, std::size_t n) {
+    return search.packed ? static_cast<std::uint64_t>(packing.encode(from, n, packed) - packed)
+                         : kernels.cost(from, n);
+  };
   const auto cost_of = [&](const Orders& orders) {
     const predict::Lags lags = lags_of(orders, rank, extents);
-    const auto cost_at = [&](std::size_t begin, std::size_t length) {
-      if (lags.count == 0) return kernels.cost(codes + begin, length);
-      kernels.difference(codes + begin, length, lags, residuals);
-      return kernels.cost(residuals, length);
-    };
+    if (all && lags.count == 0 && count <= kTile) return cost_at(codes, count);
     std::uint64_t cost = 0;
-    if (count <= kPieces * piece_length) {
-      for (std::size_t i = 0; i < count; i += std::size(residuals)) {
-        cost += cost_at(i, std::min(std::size(residuals), count - i));
+    std::size_t filled = 0;
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      const std::size_t begin =
+          all ? piece * length : (count - length) * (2 * piece + 1) / (2 * pieces);
+      const std::size_t here = std::min(length, count - begin);
+      if (lags.count == 0) {
+        std::memcpy(residuals + filled, codes + begin, here * sizeof(Q));
+      } else {
+        kernels.difference(codes + begin, here, lags, residuals + filled);
       }
-      return cost;
-    }
-    for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      cost += cost_at((count - piece_length) * (2 * piece + 1) / (2 * kPieces), piece_length);
+      filled += here;
+      if (filled + length <= kTile && piece + 1 < pieces) continue;
+      cost += cost_at(residuals, filled);
+      filled = 0;
     }
     return cost;
   };

@@ -16,11 +16,13 @@ predict::Lags lags_of(const Orders& orders, int rank,
 // Zeros that lie before the codes of a chunk: as many as orders that fit can reach, and one.
 std::size_t history_room(int rank, const std::array<std::size_t, kMaxRank>& extents);
 
-// Which orders are tried, and on how many of a chunk's codes.
+// Which orders are tried, and on how many of a chunk's codes: a sixteenth of them, within limits,
+// in short pieces from all over it.
 struct OrderSearch {
-  static constexpr std::size_t kMaxSample = 2048;
   int max_lags = predict::kMaxLags;
-  std::size_t sample = kMaxSample;
+  std::size_t least = 2048, most = 8192;
+  bool packed =
+      false;  // by what they take when packed, or by a model of what an entropy coder does
 };
 
 // The orders of least estimated cost on a sample of the chunk.
