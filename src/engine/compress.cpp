@@ -156,13 +156,14 @@ std::size_t ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::Choice* choic
     const pipelines::Encoded encoded =
         pipelines::encode<T>(box, parameters, workspace, workspace.output.reserve(capacity_));
     keep(encoded.choice, choice);
-    // What codes take with contexts is only estimated, about so much too low.
-    constexpr std::size_t kOneMoreIn = 250;
+    // What codes take with contexts is only estimated, without the coder's last states and all that
+    // describes distributions.
+    constexpr std::size_t kUntold = 150, kOneMoreIn = 50;
     const bool estimated = encoded.pipeline == Pipeline::contexts ||
                            encoded.pipeline == Pipeline::interp ||
                            encoded.pipeline == Pipeline::causal;
     return container::record_head_bytes(box.count() * sizeof(T)) + encoded.size +
-           (estimated ? encoded.size / kOneMoreIn : 0) + format::kChecksumBytes;
+           (estimated ? std::min(kUntold, encoded.size / kOneMoreIn) : 0) + format::kChecksumBytes;
   });
 }
 
@@ -192,7 +193,7 @@ Status write_head(plan::Plan& plan, CompressScratch& scratch, Output& output) {
   return std::monostate{};
 }
 
-Status write_records(const plan::Plan& plan, const std::vector<std::vector<std::uint8_t>>& records,
+Status write_records(const plan::Plan& plan, std::span<const std::span<std::uint8_t>> records,
                      CompressScratch& scratch, Output& output) {
   scratch.entries.clear();
   for (const auto& record : records) {

@@ -3,11 +3,13 @@
 
 #include <array>
 #include <firn/firn.hpp>
+#include <span>
 #include <vector>
 
 #include "base/geometry.hpp"
 #include "base/scratch.hpp"
 #include "container/records.hpp"
+#include "engine/record_pool.hpp"
 #include "pipelines/workers.hpp"
 #include "plan/books.hpp"
 #include "plan/plan.hpp"
@@ -41,6 +43,8 @@ struct CompressScratch {
   std::vector<std::size_t> slot_sizes;
   ScratchArray<std::uint8_t> tail;
   plan::BookPlan books;
+  // Of each thread, for compressions that are tried: the best so far, and the next one.
+  std::vector<std::array<RecordPool, 2>> pools;
 };
 
 // Of a chunk's values, but for those that are special, in bounds.
@@ -93,7 +97,7 @@ class ChunkEncoder {
 };
 // The header and scratch.books, planned for the plan; then scratch.entries from all records.
 Status write_head(plan::Plan& plan, CompressScratch& scratch, Output& output);
-Status write_records(const plan::Plan& plan, const std::vector<std::vector<std::uint8_t>>& records,
+Status write_records(const plan::Plan& plan, std::span<const std::span<std::uint8_t>> records,
                      CompressScratch& scratch, Output& output);
 
 std::uint64_t worst_case_size(const plan::Plan& plan);

@@ -394,11 +394,14 @@ Pass::Wave Pass::even_out() {
 
 // The fewest chunks that can do it.
 Pass::Wave Pass::mend_up_to(unsigned limit) const {
-  constexpr double kSafe = 0.003, kShare = 0.7;
+  constexpr double kSafe = 0.003, kShare = 0.7, kAlmost = 0.002, kAlmostShare = 1.5;
   const double got = seen_ / goal_.bytes;
   const bool more = got < 1;
   // To a safe distance from the nearer limit.
   const double gap = ((more ? kLeastSize + kSafe : kMostSize - kSafe) - got) * goal_.bytes;
+  // So that it is less work than to encode all anew, unless it is as good as done.
+  const bool almost = got > kLeastSize - kAlmost && got < kMostSize + kAlmost;
+  const double most = almost ? kAlmostShare : kShare;
   // What was encoded several times in vain is left alone, and what is beyond the limit.
   constexpr std::size_t kOften = 3;
   const auto finer_of = [&](std::size_t chunk) { return encodings_[chunk][taken_[chunk]].finer; };
@@ -421,7 +424,7 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
     again += now_[chunks[count]].bytes;
     ++count;
   }
-  if (std::fabs(reach) < std::fabs(gap) / 2 || (reach > 0) != more || again > kShare * seen_) {
+  if (std::fabs(reach) < std::fabs(gap) / 2 || (reach > 0) != more || again > most * seen_) {
     return {};
   }
   chunks.resize(count);

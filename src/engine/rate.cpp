@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "container/format.hpp"
@@ -23,7 +24,7 @@ std::size_t index_bytes(std::size_t chunks, double stream_bytes) {
 }
 
 // To what was achieved.
-void tighten(const std::vector<std::vector<std::uint8_t>>& records, container::Header* header) {
+void tighten(std::span<const std::span<std::uint8_t>> records, container::Header* header) {
   if (header->bound_abs == 0) return;
   std::uint16_t units = 0;
   for (const auto& record : records) units = std::max(units, container::record_error(record));
@@ -120,7 +121,9 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
   const auto first = search.first();
   if (!first) return first.error();
   std::vector<pipelines::Choice> choices;
-  std::vector<std::vector<std::uint8_t>> best;
+  std::vector<std::span<std::uint8_t>> best;
+  scratch.pools.resize(static_cast<std::size_t>(workers.threads()));
+  std::size_t spare = 0;  // of the two pools
   std::optional<plan::Plan> best_plan;
   for (std::optional<RateSearch::Try> attempt = *first; attempt;) {
     plan::Plan plan = search.plan(*attempt);
@@ -160,16 +163,18 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     }
     Pass pass = search.pass(*attempt, std::move(values), other_bytes);
     std::vector<std::uint64_t> sizes;
-    std::vector<std::vector<std::vector<std::uint8_t>>> records(count);  // all of each chunk
+    std::vector<std::vector<std::span<std::uint8_t>>> records(count);  // all of each chunk
+    for (auto& pools : scratch.pools) pools[spare].clear();
     for (auto wave = pass.next(); !wave.chunks.empty(); wave = pass.next()) {
       sizes.resize(wave.chunks.size());
       workers.for_each(sizes.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
         const std::uint64_t chunk = wave.chunks[static_cast<std::size_t>(i)];
         pipelines::Choice& choice = choices[static_cast<std::size_t>(chunk)];
         std::uint64_t& size = sizes[static_cast<std::size_t>(i)];
-        std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
+        RecordPool& pool = scratch.pools[static_cast<std::size_t>(workspace.thread)][spare];
+        std::uint8_t* const bytes = pool.reserve(encoder.capacity());
         size = encoder.encode(chunk, &choice, wave.finer, nullptr, workspace, bytes);
-        records[static_cast<std::size_t>(chunk)].emplace_back(bytes, bytes + size);
+        records[static_cast<std::size_t>(chunk)].push_back(pool.commit(size));
         return progress.add(encoder.values(chunk) * size_of(array.type));
       });
       if (progress.cancelled()) return Progress::error();
@@ -178,8 +183,9 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     attempt = search.next(*attempt, pass, &choices);
     if (search.best()) {
       best.resize(count);
-      for (std::size_t i = 0; i < count; ++i) best[i] = std::move(records[i][pass.taken(i)]);
+      for (std::size_t i = 0; i < count; ++i) best[i] = records[i][pass.taken(i)];
       best_plan = std::move(plan);
+      spare = 1 - spare;
     }
   }
   tighten(best, &best_plan->header);

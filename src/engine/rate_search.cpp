@@ -206,8 +206,11 @@ Result<RateSearch::Try> RateSearch::first() {
   double largest = log2_of(width);
   if (largest - whole.small_magnitude() > kMuch) largest = whole.small_magnitude() + kMuch / 2;
   lowest_ = std::clamp(largest - below, floor, highest_);
-  constexpr double kLikely = 1.05;
-  if (perhaps_lossless && may_be_lossless(kLikely)) return Try{};
+  // For one who packs blocks a try is as much work as ten compressions, and how much of an array is
+  // masked is not seen well.
+  constexpr double kLikely = 1.05, kVeryLikely = 0.9;
+  const double likely = automatic_ || !fill_ ? kLikely : kVeryLikely;
+  if (perhaps_lossless && may_be_lossless(likely)) return Try{};
   return lossy();
 }
 
