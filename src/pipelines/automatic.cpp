@@ -417,9 +417,10 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   const auto far_behind = [&](const Candidate& candidate, double share) {
     return candidate.score > list[0].score + share * static_cast<double>(trial) + (weak ? 96 : 0);
   };
-  // What is good in the middle need not be so elsewhere.
+  // What is good in the middle need not be so elsewhere. Lines are much the same all over.
   constexpr double kClose = 0.1;
-  if (parameters.thorough && halvings > 1 && !weak && !far_behind(list[1], kClose)) {
+  const bool elsewhere = halvings > 1 && !weak && (parameters.thorough || chunk.rank() > 1);
+  if (elsewhere && !far_behind(list[1], kClose)) {
     std::size_t close = 1;
     while (close < count && !far_behind(list[close], kClose)) ++close;
     look_elsewhere(std::span(list.data(), close), plain, part_of(chunk, Place::corner, halvings, 0),
