@@ -309,7 +309,9 @@ void look_elsewhere(std::span<Candidate> ranked, const Candidate& plain, const B
       return untuned(other).same_way(untuned(each));
     });
     each.score = (each.score + here->score) / 2;
-    each.finer = static_cast<std::uint8_t>((each.finer + here->finer) / 2);
+    // A quick search does not see afterwards what the whole chunk's error is.
+    each.finer = parameters.thorough ? static_cast<std::uint8_t>((each.finer + here->finer) / 2)
+                                     : std::max(each.finer, here->finer);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const Candidate& a, const Candidate& b) { return a.score < b.score; });
