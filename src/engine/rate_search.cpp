@@ -253,6 +253,9 @@ double RateSearch::slope() const {
   constexpr double kLarger = 0.1, kLargerAlike = 0.06;
   double sampled = -1;
   if (sampled_->points().size() > 1) sampled = sampled_->slope();
+  // Where values have many bits a leap is not a slope.
+  constexpr double kSteepest = -1.25;
+  if (on_stairs_) sampled = std::max(sampled, kSteepest);
   for (std::size_t i = points_.size(); i-- > 1;) {
     const Point &last = points_.back(), &other = points_[i - 1];
     const double run = last.bound - other.bound;
