@@ -33,11 +33,10 @@ std::size_t history_room(int rank, const Extents& extents) {
 template <class Q>
 Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents& extents,
                      const OrderSearch& search, Workspace& workspace) {
-  constexpr std::size_t kShare = 16, kPiece = 64, kTile = 2048;
+  constexpr std::size_t kShare = 16, kPiece = 64, kTile = OrderSearch::kLeast;
   const std::size_t sample = std::clamp(count / kShare, search.least, search.most);
   const bool all = count <= sample;
-  const std::size_t length = all ? kTile : kPiece;
-  const std::size_t pieces = all ? (count + kTile - 1) / kTile : sample / kPiece;
+  const std::size_t length = all ? count : kPiece, pieces = all ? 1 : sample / kPiece;
   const auto& kernels = predict::kernels<Q>(workspace.target);
   const auto& packing = encode::blockpack_kernels<Q>(workspace.target);
   Q residuals[kTile];
@@ -48,19 +47,17 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
   };
   const auto cost_of = [&](const Orders& orders) {
     const predict::Lags lags = lags_of(orders, rank, extents);
-    if (all && lags.count == 0 && count <= kTile) return cost_at(codes, count);
+    if (all && lags.count == 0) return cost_at(codes, count);
     std::uint64_t cost = 0;
     std::size_t filled = 0;
     for (std::size_t piece = 0; piece < pieces; ++piece) {
-      const std::size_t begin =
-          all ? piece * length : (count - length) * (2 * piece + 1) / (2 * pieces);
-      const std::size_t here = std::min(length, count - begin);
+      const Q* const from = codes + (count - length) * (2 * piece + 1) / (2 * pieces);
       if (lags.count == 0) {
-        std::memcpy(residuals + filled, codes + begin, here * sizeof(Q));
+        std::memcpy(residuals + filled, from, length * sizeof(Q));
       } else {
-        kernels.difference(codes + begin, here, lags, residuals + filled);
+        kernels.difference(from, length, lags, residuals + filled);
       }
-      filled += here;
+      filled += length;
       if (filled + length <= kTile && piece + 1 < pieces) continue;
       cost += cost_at(residuals, filled);
       filled = 0;

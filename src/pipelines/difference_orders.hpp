@@ -17,12 +17,13 @@ predict::Lags lags_of(const Orders& orders, int rank,
 std::size_t history_room(int rank, const std::array<std::size_t, kMaxRank>& extents);
 
 // Which orders are tried, and on how many of a chunk's codes: a sixteenth of them, within limits,
-// in short pieces from all over it.
+// in short pieces from all over it; or all, if they are no more than the least.
 struct OrderSearch {
+  static constexpr std::size_t kLeast = 2048;
   int max_lags = predict::kMaxLags;
-  std::size_t least = 2048, most = 8192;
-  bool packed =
-      false;  // by what they take when packed, or by a model of what an entropy coder does
+  std::size_t least = kLeast, most = 8192;  // least <= kLeast
+  // By what codes take when packed, or by a model of what an entropy coder makes of them.
+  bool packed = false;
 };
 
 // The orders of least estimated cost on a sample of the chunk.
