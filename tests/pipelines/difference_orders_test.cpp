@@ -49,12 +49,12 @@ class Chunk {
     return static_cast<std::uint64_t>(packing.encode(residuals.data(), count_, out.data()) -
                                       out.data());
   }
-  // Of every set of axes.
+  // Of every set of axes that have more than one point.
   std::uint64_t least_size(bool packed) const {
     std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
     for (unsigned set = 0; set < 8; ++set) {
       Orders orders{};
-      for (int k = 0; k < kRank; ++k) orders[k] = set >> k & 1;
+      for (int k = 0; k < kRank; ++k) orders[k] = extents_[k] > 1 ? set >> k & 1 : 0;
       least = std::min(least, size(orders, packed));
     }
     return least;
