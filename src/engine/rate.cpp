@@ -172,9 +172,9 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
         pipelines::Choice& choice = choices[static_cast<std::size_t>(chunk)];
         std::uint64_t& size = sizes[static_cast<std::size_t>(i)];
         RecordPool& pool = scratch.pools[static_cast<std::size_t>(workspace.thread)][spare];
-        std::uint8_t* const bytes = pool.reserve(encoder.capacity());
+        std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
         size = encoder.encode(chunk, &choice, wave.finer, nullptr, workspace, bytes);
-        records[static_cast<std::size_t>(chunk)].push_back(pool.commit(size));
+        records[static_cast<std::size_t>(chunk)].push_back(pool.add({bytes, size}));
         return progress.add(encoder.values(chunk) * size_of(array.type));
       });
       if (progress.cancelled()) return Progress::error();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -13,26 +14,25 @@ namespace firn::engine {
 
 class RecordPool {
  public:
-  // At least `bytes` behind what was committed.
-  std::uint8_t* reserve(std::size_t bytes) {
-    while (block_ < blocks_.size() && blocks_[block_].size() - used_ < bytes) {
+  // A copy that stays where it is.
+  std::span<std::uint8_t> add(std::span<const std::uint8_t> record) {
+    if (used_ != 0 && blocks_[block_].size() - used_ < record.size()) {
       ++block_;
       used_ = 0;
     }
-    if (block_ == blocks_.size()) blocks_.emplace_back().reserve(std::max(bytes, kBlock));
-    return blocks_[block_].data() + used_;
-  }
-  // The first `bytes` of what was reserved last.
-  std::span<std::uint8_t> commit(std::size_t bytes) {
-    std::uint8_t* const begin = blocks_[block_].data() + used_;
-    used_ += bytes;
-    return {begin, bytes};
+    if (block_ == blocks_.size()) blocks_.emplace_back();
+    // One that is not in use may grow.
+    if (used_ == 0) blocks_[block_].reserve(std::max(record.size(), kBlock));
+    std::uint8_t* const to = blocks_[block_].data() + used_;
+    std::memcpy(to, record.data(), record.size());
+    used_ += record.size();
+    return {to, record.size()};
   }
   // All records end here.
   void clear() { block_ = used_ = 0; }
 
  private:
-  static constexpr std::size_t kBlock = std::size_t{1} << 22;
+  static constexpr std::size_t kBlock = std::size_t{1} << 20;
 
   std::vector<ScratchArray<std::uint8_t>> blocks_;
   std::size_t block_ = 0, used_ = 0;  // where the next record goes

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -289,8 +290,8 @@ std::size_t try_trained(std::span<Candidate> ranked, std::size_t least, const Bo
 // that rank_candidates() was given.
 template <class T>
 void look_elsewhere(std::span<Candidate> ranked, const Candidate& plain, const Box<const T>& part,
-                    const Parameters& parameters, Judge& judge, Workspace& workspace,
-                    std::uint8_t* out) {
+                    const Parameters& parameters, Workspace& workspace, std::uint8_t* out) {
+  Judge judge(parameters, part.count());
   std::array<Candidate, kMaxCandidates> list{};
   std::size_t count = 0;
   list[count++] = plain;
@@ -304,6 +305,13 @@ void look_elsewhere(std::span<Candidate> ranked, const Candidate& plain, const B
   const auto before = workspace.runner_up;
   const Pipeline first = ranked[0].pipeline;
   rank_candidates(std::span(list.data(), count), part, parameters, judge, workspace, out);
+  // Where nothing is but a mask, nothing is seen.
+  const bool seen = std::all_of(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count),
+                                [](const Candidate& each) { return std::isfinite(each.score); });
+  if (!seen) {
+    workspace.runner_up = before;
+    return;
+  }
   for (Candidate& each : ranked) {
     const auto here = std::find_if(list.begin(), list.end(), [&](const Candidate& other) {
       return untuned(other).same_way(untuned(each));
@@ -426,7 +434,7 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     std::size_t close = 1;
     while (close < count && !far_behind(list[close], kClose)) ++close;
     look_elsewhere(std::span(list.data(), close), plain, part_of(chunk, Place::corner, halvings, 0),
-                   for_trial, judge, workspace, out);
+                   for_trial, workspace, out);
   }
   std::size_t kept = 0;
   if (weak) {

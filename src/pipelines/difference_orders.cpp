@@ -39,8 +39,9 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
   const std::size_t length = all ? count : kPiece, pieces = all ? 1 : sample / kPiece;
   const auto& kernels = predict::kernels<Q>(workspace.target);
   const auto& packing = encode::blockpack_kernels<Q>(workspace.target);
-  Q residuals[kTile];
-  std::uint8_t packed[encode::blockpack_capacity(kTile, sizeof(Q))];
+  Q* const residuals = reinterpret_cast<Q*>(workspace.sampled_residuals.reserve(kTile));
+  std::uint8_t* const packed = workspace.sampled_output.reserve(
+      search.packed ? encode::blockpack_capacity(kTile, sizeof(Q)) : 0);
   const auto cost_at = [&](const Q* from, std::size_t n) {
     return search.packed ? static_cast<std::uint64_t>(packing.encode(from, n, packed) - packed)
                          : kernels.cost(from, n);

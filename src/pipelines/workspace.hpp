@@ -38,6 +38,8 @@ struct Workspace {
   ScratchArray<std::int64_t> codes;  // also as shorter integers; only reserve_codes() has them
   std::size_t code_history = 0;      // bytes of zeros at their begin
   ScratchArray<std::int64_t> residuals;
+  ScratchArray<std::int64_t> sampled_residuals;  // of a choice of orders
+  ScratchArray<std::uint8_t> sampled_output;
   ScratchArray<std::uint8_t> row;  // gathered values of a strided row, or a whole chunk
   ScratchArray<std::uint8_t> output;
   ScratchArray<std::uint8_t> trial;

@@ -175,6 +175,28 @@ void expect_bounded_memory() {
 TEST_F(Memory, OfSinglePrecisionIsBoundedByTheChunksInFlight) { expect_bounded_memory<float>(); }
 TEST_F(Memory, OfDoublePrecisionIsBoundedByTheChunksInFlight) { expect_bounded_memory<double>(); }
 
+// A search for a ratio keeps what it tried, in memory that the next one takes over.
+TEST_F(Memory, OfSearchesForARatioDoesNotGrowWithTheirNumber) {
+  Options options;
+  options.preset = Preset::small;
+  options.bound = Bound::ratio(4);
+  const auto held_after = [&](Compressor& compressor, std::uint64_t planes) {
+    const Shape shape{planes, 100, 100};
+    const auto values = make_field<double>(shape, Kind::noisy);
+    EXPECT_TRUE(
+        compressor.compress(test::const_view_of(values, shape), options, test::threads(1)).ok());
+    return test::allocations().held_bytes -
+           static_cast<std::ptrdiff_t>(values.capacity() * sizeof(double));
+  };
+  constexpr std::uint64_t kPlanes = 60;
+  Compressor kept, fresh;
+  test::reset_allocations();
+  for (std::uint64_t planes = 20; planes < kPlanes; planes += 4) held_after(kept, planes);
+  const auto held = held_after(kept, kPlanes);
+  test::reset_allocations();
+  EXPECT_LE(held, 2 * held_after(fresh, kPlanes));
+}
+
 // Growing by halves and shrunk at the end: a returned buffer holds little more than the stream.
 TEST_F(Memory, AReturnedStreamDoesNotHoldMuchMoreThanItsSize) {
   const Shape shape{64, 128, 128};
