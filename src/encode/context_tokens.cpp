@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/bytes.hpp"
+#include "base/spread.hpp"
 #include "encode/residual_tokens.hpp"
 
 namespace firn::encode {
@@ -71,9 +72,10 @@ std::uint64_t sample_shifts(const Q* residuals, const std::uint8_t* contexts, st
   std::uint32_t* const modulo = others + number * kBins;
   std::memset(histogram, 0, sizeof *histogram * number * (2 * kBins + 4));
   const auto for_each_sampled = [&](auto visit) {
-    for (std::size_t group = 0; group < count; group += step * kRansGroup) {
-      visit(group, std::min<std::size_t>(kRansGroup, count - group));
-    }
+    for_one_in(step, (count + kRansGroup - 1) / kRansGroup, [&](std::size_t group) {
+      const std::size_t begin = group * kRansGroup;
+      visit(begin, std::min<std::size_t>(kRansGroup, count - begin));
+    });
   };
   std::uint16_t bins[kRansGroup];
   for_each_sampled([&](std::size_t group, std::size_t length) {
@@ -245,10 +247,8 @@ const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contex
   const bool all = one_in <= 1 || count < kMany;
   const std::size_t block = all ? count : kBlock, blocks = all ? 1 : count / (one_in * kBlock);
   for (std::size_t i = 0; i < blocks; ++i) {
-    // Not always the same of its neighbours: by multiples of the golden section.
-    const std::uint64_t fraction = all ? 0 : static_cast<std::uint32_t>(i) * 2654435769U;
-    const std::size_t begin =
-        (i * one_in + static_cast<std::size_t>(fraction * one_in >> 32)) * block;
+    // Not always the same of its neighbours.
+    const std::size_t begin = all ? 0 : (i * one_in + spread(i, one_in)) * block;
     tokenize(residuals + begin, contexts + begin, shifts, block, cells + begin);
     count_cells(cells + begin, block,
                 {counts, counts + size, counts + 2 % tables * size, counts + 3 % tables * size});

@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/spread.hpp"
 #include "container/header.hpp"
 #include "container/records.hpp"
 #include "engine/pass.hpp"
@@ -82,7 +83,7 @@ double sampled_range(const ArrayView& array, const std::array<std::int64_t, kMax
       std::max(kLeastRun, count / kShare / std::max<std::uint64_t>(runs, 1));
   T low = std::numeric_limits<T>::infinity(), high = -low;
   for (std::uint64_t run = 0; run < std::max<std::uint64_t>(runs, 1); ++run) {
-    const std::uint64_t begin = spread(run, count);
+    const std::uint64_t begin = spread(run + 1, count);
     for (std::uint64_t i = begin; i < std::min(begin + length, count); ++i) {
       std::int64_t offset = array.strides ? 0 : static_cast<std::int64_t>(i);
       std::uint64_t index = i;

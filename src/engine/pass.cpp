@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/elementary.hpp"
-#include "engine/sample.hpp"
+#include "base/spread.hpp"
 
 namespace firn::engine {
 namespace {
@@ -79,7 +79,7 @@ void Pass::put_apart() {
   std::vector<bool> taken(count);
   std::size_t placed = 0;
   for (std::uint64_t i = 0; placed < count && i < 4 * count; ++i) {
-    const auto chunk = static_cast<std::size_t>(spread(i, count));
+    const auto chunk = static_cast<std::size_t>(spread(i + 1, count));
     if (!taken[chunk]) order_[placed++] = chunk;
     taken[chunk] = true;
   }
@@ -429,7 +429,10 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
   }
   chunks.resize(count);
   Wave result;
-  result.finer = least_finer(more ? goal_.coarsest : limit, gap, [&](unsigned finer) {
+  // Finer steps do no harm: to the middle of what is left, so that one more time is not needed.
+  constexpr double kMiddle = 0.9975;
+  const double aim = more ? (kMiddle - got) * goal_.bytes : gap;
+  result.finer = least_finer(more ? goal_.coarsest : limit, aim, [&](unsigned finer) {
     double sum = 0;
     for (const std::size_t chunk : chunks) sum += change_of(chunk, finer);
     return sum;

@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "base/spread.hpp"
 #include "container/format.hpp"
 #include "container/records.hpp"
 #include "engine/progress.hpp"
 #include "engine/rate_search.hpp"
-#include "engine/sample.hpp"
 
 namespace firn::engine {
 namespace {
@@ -64,7 +64,7 @@ std::vector<std::size_t> looked_at_first(const plan::Plan& plan, std::size_t cou
                    plan.header.shape.rank == 1;
   std::vector<std::size_t> chunks;
   for (std::size_t i = 0; i < count; ++i) {
-    if (all || spread(i, 2) == 0) chunks.push_back(i);
+    if (all || spread(i + 1, 2) == 0) chunks.push_back(i);
   }
   return chunks;
 }

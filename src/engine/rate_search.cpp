@@ -252,7 +252,20 @@ double RateSearch::slope() const {
   // Or as far in size.
   constexpr double kLarger = 0.1, kLargerAlike = 0.06;
   double sampled = -1;
-  if (sampled_->points().size() > 1) sampled = sampled_->slope();
+  if (const auto& points = sampled_->points(); points.size() > 1) {
+    sampled = sampled_->slope();
+    // Two that are near each other tell less than a rough look at the whole.
+    constexpr double kFull = 0.5, kBelow = 1, kAbove = 0.5;
+    if (automatic_) {
+      const double run = points.back().bound - points.front().bound;
+      const double at = points_.empty() ? points.front().bound : points_.back().bound;
+      const auto look = [&](double bound) {
+        return evenly(log2_of(sampled_->whole().bits(exp2_of(bound))));
+      };
+      const double rough = (look(at + kAbove) - look(at - kBelow)) / (kAbove + kBelow);
+      sampled = (run * sampled + kFull * rough) / (run + kFull);
+    }
+  }
   // Where values have many bits a leap is not a slope.
   constexpr double kSteepest = -1.25;
   if (on_stairs_) sampled = std::max(sampled, kSteepest);
@@ -362,9 +375,11 @@ std::optional<double> RateSearch::next_bound() {
     between = true;
     break;
   }
-  // Further away where two tell the slope.
-  constexpr double kFarther = 3 * kSameChoice;
-  const double most = points_.size() > 1 ? kFarther : kSameChoice;
+  // Further away where two tell the slope, and where there are many bits, of which an octave is a
+  // small part.
+  constexpr double kFarther = 3 * kSameChoice, kBitsPerOctave = 4;
+  const double most =
+      points_.size() > 1 ? kFarther : std::max(kSameChoice, exp2_of(bits) / kBitsPerOctave);
   if (!between) wanted = last.bound + std::clamp(wanted - last.bound, -most, most);
   // Compressions that came to their end are remembered longer than points.
   const bool known = too_large_at_ < too_small_at_ && std::isfinite(too_small_at_ - too_large_at_);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/spread.hpp"
 #include "container/records.hpp"
 
 namespace firn::engine {
@@ -55,11 +56,6 @@ Bits bits_of(const ArrayView& array, const std::vector<Region>& regions, const p
 
 }  // namespace
 
-std::uint64_t spread(std::uint64_t i, std::uint64_t count) {
-  const std::uint64_t turn = (i + 1) * 2654435769u & 0xFFFFFFFFu;  // of the golden ratio
-  return (turn * (count & 0xFFFFFFFFu) >> 32) + turn * (count >> 32);
-}
-
 std::vector<Region> sample_regions(const Shape& shape, const Shape& chunk, std::uint64_t values) {
   const Grid grid(shape, chunk);
   const std::uint64_t count = chunk.count();
@@ -72,18 +68,18 @@ std::vector<Region> sample_regions(const Shape& shape, const Shape& chunk, std::
   if (count * boxes <= values) {
     const std::uint64_t wanted = (values + count - 1) / count;
     for (std::uint64_t i = 0; i < wanted; ++i) {
-      regions.push_back(grid.region(spread(i, grid.count())));
+      regions.push_back(grid.region(spread(i + 1, grid.count())));
     }
     return regions;
   }
   const Shape box = box_in(chunk, values / boxes);
   for (std::uint64_t i = 0; i < boxes; ++i) {
-    const Region within = grid.region(spread(i, grid.count()));
+    const Region within = grid.region(spread(i + 1, grid.count()));
     Region region = within;
     for (int k = 0; k < box.rank; ++k) {
       region.shape.extents[k] = std::min(box.extents[k], within.shape.extents[k]);
       const std::uint64_t room = within.shape.extents[k] - region.shape.extents[k];
-      region.origin[k] += spread(3 * i + static_cast<std::uint64_t>(k), room + 1);
+      region.origin[k] += spread(3 * i + static_cast<std::uint64_t>(k) + 1, room + 1);
     }
     regions.push_back(region);
   }
@@ -126,7 +122,7 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
     const T mask = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
     for (std::uint64_t run = 0; run < kRuns; ++run) {
       const Region& region = regions[static_cast<std::size_t>(run % regions.size())];
-      std::uint64_t rest = spread(run / regions.size(), region.shape.count());
+      std::uint64_t rest = spread(run / regions.size() + 1, region.shape.count());
       // The first point, and the way to the ones before it along the two fastest axes; or to
       // those after it at the array's border.
       std::int64_t at = 0;
@@ -234,7 +230,7 @@ Sample::Sample(const ArrayView& array, const Shape& chunk, std::optional<double>
   for (std::uint64_t i = 0; i < boxes; ++i) {
     Region& region = regions[static_cast<std::size_t>(i)];
     region.shape = box;
-    std::uint64_t rest = spread(i, shape.count());
+    std::uint64_t rest = spread(i + 1, shape.count());
     for (int k = shape.rank - 1; k >= 0; --k) {
       const std::uint64_t place = rest % shape.extents[k], room = shape.extents[k] - box.extents[k];
       region.origin[k] =

@@ -13,10 +13,6 @@ namespace firn::engine {
 // What a value takes more in a box that is a part of a chunk than in the chunk, about.
 inline constexpr double kBoxOverhead = 1.06;
 
-// The i-th of points that lie evenly but without a period in [0, count): an array's own period
-// must not decide what is seen of it.
-std::uint64_t spread(std::uint64_t i, std::uint64_t count);
-
 // Boxes spread over an array, of `values` in total or a little more; whole chunks when those are
 // small enough.
 std::vector<Region> sample_regions(const Shape& shape, const Shape& chunk, std::uint64_t values);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/spread.hpp"
 #include "encode/blockpack.hpp"
 #include "encode/ceresz.hpp"
 #include "pipelines/quantized_chunk.hpp"
@@ -20,10 +21,9 @@ constexpr std::size_t kLeastRehearsed = 4096;
 // Rehearsals look at about a quarter of the superblocks.
 constexpr std::size_t kOneIn = 4;
 
-// Of each four neighbours one, and not always the same, since rows may be as long as a few of them:
-// by multiples of the golden section, the first two bits of their fraction.
+// Of each four neighbours one, and not always the same, since rows may be as long as a few of them.
 std::size_t rehearsed_superblock(std::size_t i) {
-  return (i * kOneIn + (static_cast<std::uint32_t>(i) * 2654435769U >> 30)) * encode::kSuperblock;
+  return (i * kOneIn + static_cast<std::size_t>(spread(i, kOneIn))) * encode::kSuperblock;
 }
 std::size_t rehearsed_superblocks(std::size_t count) {
   const std::size_t all = count / encode::kSuperblock / kOneIn;

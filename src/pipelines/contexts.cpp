@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/spread.hpp"
 #include "container/format.hpp"
 #include "encode/context_rans.hpp"
 #include "pipelines/quantized_chunk.hpp"
@@ -34,11 +35,12 @@ int choose_shift(const Q* residuals, std::size_t count) {
   const std::size_t step = std::max<std::size_t>(1, count / kSamples);
   std::array<std::size_t, 65> of_width{};
   std::size_t sampled = 0;
-  for (std::size_t i = 0; i < count; i += step, ++sampled) {
+  for_one_in(step, count, [&](std::size_t i) {
     const auto r = static_cast<std::int64_t>(residuals[i]);
     const auto bits = static_cast<std::uint64_t>(r);
     ++of_width[static_cast<std::size_t>(std::bit_width(r < 0 ? ~bits : bits))];
-  }
+    ++sampled;
+  });
   std::size_t above = 0;
   int width = 64;
   while (width > 0 && (above += of_width[static_cast<std::size_t>(width)]) * 4 < sampled) --width;

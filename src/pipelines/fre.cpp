@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/spread.hpp"
 #include "container/format.hpp"
 #include "encode/fre.hpp"
 #include "pipelines/chunk_values.hpp"
@@ -56,14 +57,14 @@ FreCodeWords choose_code_words(const T* values, std::size_t count) {
   constexpr std::size_t kSamples = 2048;
   const std::size_t step = std::max<std::size_t>(1, count / kSamples);
   std::array<std::size_t, encode::kFreDifferences> found{};
-  for (std::size_t i = 1; i < count; i += step) {
-    const Bits bits = std::bit_cast<Bits>(values[i]), before = std::bit_cast<Bits>(values[i - 1]);
-    if (bits == before) continue;
+  for_one_in(step, count - 1, [&](std::size_t i) {
+    const Bits before = std::bit_cast<Bits>(values[i]), bits = std::bit_cast<Bits>(values[i + 1]);
+    if (bits == before) return;
     const auto difference = static_cast<std::int64_t>(bits >> L::kMantissa & L::kExponentMask) -
                             static_cast<std::int64_t>(before >> L::kMantissa & L::kExponentMask);
     const auto distance = static_cast<std::size_t>(difference < 0 ? -difference : difference);
     if (distance < found.size()) ++found[distance];
-  }
+  });
   std::array<std::uint8_t, encode::kFreDifferences> order{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint8_t a, std::uint8_t b) { return found[a] > found[b]; });

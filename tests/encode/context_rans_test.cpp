@@ -358,6 +358,24 @@ TEST(ContextRansSize, AContextThatTheSampleMissedIsShiftedToo) {
             encode(simd::default_target(), without).size() + kRare * 23 / 8);
 }
 
+// Rows of which one half is empty, and as long as the sample's steps are whole numbers of them.
+TEST(ContextRansSize, RowsDoNotDecideWhatTheSampleSees) {
+  constexpr std::size_t kRow = 64, kCount = 960 * kRow, kBits = 20;
+  Sample<std::int32_t> sample{"rows", std::vector<std::int32_t>(kCount, 0), Bytes(kCount, 0)};
+  std::mt19937 random(10);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    if (i % kRow < kRow / 2) continue;
+    sample.residuals[i] = static_cast<std::int32_t>(random() % (1u << kBits)) - (1 << (kBits - 1));
+    sample.contexts[i] = 1;
+  }
+  const double bytes = static_cast<double>(kBits) / 8 * kCount / 2;
+  EXPECT_LT(static_cast<double>(encode(simd::default_target(), sample).size()), 1.02 * bytes);
+  ContextRansEncoder encoder;
+  EXPECT_NEAR(static_cast<double>(encoder.estimate(sample.residuals.data(), sample.contexts.data(),
+                                                   kCount, 1, simd::default_target())),
+              bytes, 0.02 * bytes);
+}
+
 TEST(ContextRansSize, AKibibyteCarriesNoTable) {
   const auto sample = scaled<std::int32_t>(256, 1, 0, 5);
   // Head 3 bytes, 8 lanes of 4; the rest is data.
