@@ -403,6 +403,12 @@ bool RateSearch::is_dear(const Point& here) const {
   });
 }
 
+void RateSearch::choose_anew(std::vector<pipelines::Choice>* choices) {
+  choices->clear();
+  sizes_.clear();
+  chosen_anew_ = true;
+}
+
 void RateSearch::forget_if_far(double wanted, double here,
                                std::vector<pipelines::Choice>* choices) {
   if (std::fabs(wanted - chosen_at_) <= kSameChoice ||
@@ -410,7 +416,7 @@ void RateSearch::forget_if_far(double wanted, double here,
     return;
   }
   choices->clear();
-  sizes_.clear();
+  chosen_anew_ = true;
   for (Point& point : points_) point.sure = false;
 }
 
@@ -434,8 +440,7 @@ std::optional<RateSearch::Try> RateSearch::last_resort(std::vector<pipelines::Ch
 
 RateSearch::Try RateSearch::afresh_at_highest(std::vector<pipelines::Choice>* choices) {
   fresh_at_highest_ = true;
-  choices->clear();
-  sizes_.clear();
+  choose_anew(choices);
   return with_reserve(highest_);
 }
 
@@ -470,8 +475,12 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
     if (attempts_ >= kEnough && best_size_ <= kMostSize && best_size_ > 1 - little) return {};
     if (attempts_ >= kMaxAttempts)
       return best_size_ <= kMostSize ? between(choices) : coarser(attempt);
-    // Keeps one of the others, for the slope.
-    while (points_.size() > 1 && !points_.back().sure) points_.pop_back();
+    // Keeps one of the others, for the slope, unless it is too near for that.
+    constexpr double kNear = 0.25;
+    while (!points_.empty() && !points_.back().sure &&
+           (points_.size() > 1 || std::fabs(points_.back().bound - pass.step()) < kNear)) {
+      points_.pop_back();
+    }
   }
   given_up_ += pass.given_up();
   const auto result =
@@ -508,8 +517,7 @@ std::optional<RateSearch::Try> RateSearch::between(std::vector<pipelines::Choice
   if (times_between_++ < kTimes && low + kNear < too_small_at_) {
     const Try middle = with_reserve((low + too_small_at_) / 2);
     if (!is_known(middle)) {
-      choices->clear();
-      sizes_.clear();
+      choose_anew(choices);
       return middle;
     }
   }
@@ -583,16 +591,15 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
   constexpr double kRounding = 1e-9;
   if (attempt.step() >= highest_ - kRounding && here.size > 0) {
     // The ways that were good elsewhere may not be the best here.
-    if (sizes_.empty() || fresh_at_highest_) return {};
+    if (chosen_anew_ || fresh_at_highest_) return {};
     return afresh_at_highest(choices);
   }
-  if (!sizes_.empty() && is_dear(here) && times_chosen_anew_++ < kMostChosenAnew) {
+  if (!chosen_anew_ && is_dear(here) && times_chosen_anew_++ < kMostChosenAnew) {
     std::erase_if(points_, [&](const Point& each) { return each.chosen_at == chosen_at_; });
-    choices->clear();
-    sizes_.clear();
+    choose_anew(choices);
     return with_reserve(attempt.step());
   }
-  if (sizes_.empty()) chosen_at_ = here.bound;
+  if (std::exchange(chosen_anew_, false)) chosen_at_ = here.bound;
   sizes_ = std::move(sizes);
   points_.push_back(here);
   points_.back().chosen_at = chosen_at_;

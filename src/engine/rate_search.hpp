@@ -92,7 +92,9 @@ class RateSearch {
   Try with_reserve(double wanted);
   std::optional<Try> on_stairs(double half_step);
   bool is_dear(const Point& here) const;
-  // Sizes of chunks that were encoded in other ways tell nothing.
+  // Ways in which chunks are encoded, and what they take.
+  void choose_anew(std::vector<pipelines::Choice>* choices);
+  // Only the ways: sizes of chunks that were encoded in other ways tell how unlike chunks are.
   void forget_if_far(double wanted, double here, std::vector<pipelines::Choice>* choices);
 
   const ArrayView& array_;
@@ -120,6 +122,7 @@ class RateSearch {
 
   std::vector<Point> points_;  // compressions, in order
   std::vector<double> tried_;  // steps of those that came to their end, log2
+  bool chosen_anew_ = true;    // ways to encode chunks will be
   double chosen_at_ = 0;       // log2 of the bound at which their chunks' choices were made
   double best_size_ = 0;       // of the best, over what is wanted
   bool best_ = false;

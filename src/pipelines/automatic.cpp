@@ -468,7 +468,9 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   const double close = options.rehearsal ? 0.01 : 0.02;
   const double lead = list[0].pipeline == Pipeline::lorenzo ? 0.25 : weak ? 0.04 : close;
   const bool doubtful = count > 1 && !far_behind(list[1], lead);
-  const bool again = parameters.thorough && doubtful;
+  // Training is much of an encoding: not to tell apart what a trial that says much does not.
+  const bool dear = options.rehearsal && !weak && list[1].trained;
+  const bool again = parameters.thorough && doubtful && !dear;
   parameters.measured = parameters.measured && (again || list[0].finer != 0);
   bool done = encode_with(list[0], chunk, parameters, workspace, out, encoded);
   if (done && (weak || halvings < usual) && list[0].finer != 0) {
