@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import warnings
 from builtins import open as open_file
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, Union
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from . import _core
 from ._arrays import AnyArray, as_input
-from ._errors import InvalidArgument, Truncated
+from ._errors import InvalidArgument, RatioWarning, Truncated
 from ._options import Options, make_options
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class StreamWriter:
         0: all cores.
     **options
         Those of firn.compress. Every few steps become a part of the stream, and `rel` and `psnr`
-        hold in each part by itself; `ratio` is kept on the average.
+        hold in each part by itself; `ratio` is kept on the average (firn.RatioWarning on close()
+        where what this writer wrote missed it by more than 1 %).
 
     The type and the shape of a step are the first one's. What has been flushed can be read by
     others, also when this program never comes to close(). firn.open and all else read such files
@@ -69,6 +71,7 @@ class StreamWriter:
         self._threads = threads
         self._writer: _core.StreamWriter | None = None
         self._has_steps = False
+        self._original_bytes = self._written_bytes = 0
         self._was_tried = False  # without a step in the end, the file stays as it was
         self._cut_at: int | None = None  # of a file in which something may stand
         self._made: str | None = None  # the path of a file that was not there before
@@ -120,6 +123,7 @@ class StreamWriter:
             )
         ready = writer.push(array)
         self._writer, self._has_steps = writer, True  # not before the step was accepted
+        self._original_bytes += array.nbytes
         self._write(file, ready)
 
     def flush(self) -> None:
@@ -131,6 +135,9 @@ class StreamWriter:
 
     def close(self) -> None:
         """Write what is left. A file that was passed in stays open."""
+        self._close(failed=False)
+
+    def _close(self, failed: bool) -> None:
         if self._file is None:
             return
         file, self._file = self._file, None
@@ -147,11 +154,15 @@ class StreamWriter:
             if is_void and self._made is not None:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self._made)
+        missed = self._options.missed_ratio(self._original_bytes, self._written_bytes)
+        if missed is not None and not failed:
+            warnings.warn(missed, RatioWarning, stacklevel=3)
 
     def _write(self, file: Any, data: bytes) -> None:
         if data:
             self._cut(file)
             file.write(data)
+            self._written_bytes += len(data)
 
     def _cut(self, file: Any) -> None:
         """Drop what stood in the file: behind a shorter part, its rest could not be read."""
@@ -168,8 +179,9 @@ class StreamWriter:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._was_tried |= exception[0] is not None
-        self.close()
+        failed = exception[0] is not None
+        self._was_tried |= failed
+        self._close(failed)
 
 
 def _without_emptying(path: str, flags: int) -> int:

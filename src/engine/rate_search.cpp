@@ -260,10 +260,10 @@ double RateSearch::slope() const {
       const double run = points.back().bound - points.front().bound;
       const double at = points_.empty() ? points.front().bound : points_.back().bound;
       const auto look = [&](double bound) {
-        return evenly(log2_of(sampled_->whole().bits(exp2_of(bound))));
+        return evenly(log2_of(sampled_->whole().bits(bound_of(bound))));
       };
       const double rough = (look(at + kAbove) - look(at - kBelow)) / (kAbove + kBelow);
-      sampled = (run * sampled + kFull * rough) / (run + kFull);
+      sampled = std::min((run * sampled + kFull * rough) / (run + kFull), SampledCurve::kFlattest);
     }
   }
   // Where values have many bits a leap is not a slope.

@@ -302,6 +302,32 @@ def test_a_ratio_that_is_missed_is_warned_of(in_tmp):
         firn.compress(field, ratio=1e6)
 
 
+def test_a_ratio_that_a_series_misses_is_warned_of(in_tmp):
+    field = smooth_field((16, 32, 32))
+
+    def write(**options):
+        with firn.StreamWriter("u.firn", **options) as writer:
+            writer.extend(field)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write(ratio=4)
+        write(abs=1e-3)
+        with pytest.raises(firn.InvalidArgument), firn.StreamWriter(
+            "v.firn", ratio=1000, max_abs=1e-3
+        ) as failing:
+            failing.extend(field)
+            failing.append(np.zeros(3, np.float32))
+    with pytest.warns(firn.RatioWarning, match="ratio 1000 was not met within max_abs: it is") as seen:
+        write(ratio=1000, max_abs=1e-3)
+        writer = firn.StreamWriter("v.firn", ratio=1000, max_abs=1e-3)
+        writer.extend(field)
+        writer.close()
+    assert [warning.filename for warning in seen] == [__file__, __file__]
+    ratio = field.nbytes / os.path.getsize("u.firn")
+    assert f"{ratio:.2f}" in str(seen[0].message)
+
+
 def test_estimates_are_near(ocean):
     estimate = firn.estimate(ocean, rel=1e-3)
     assert estimate.bound == "rel" and estimate.bound_value == 1e-3
