@@ -17,6 +17,10 @@ inline std::uint64_t spread(std::uint64_t i, std::uint64_t count) {
 // One of each `step` neighbours, not always the same: function(i) for those below `count`.
 template <class Function>
 void for_one_in(std::size_t step, std::size_t count, Function function) {
+  if (step == 1) {
+    for (std::size_t i = 0; i < count; ++i) function(i);
+    return;
+  }
   for (std::size_t turn = 0, begin = 0; begin < count; ++turn, begin += step) {
     const std::size_t i = begin + static_cast<std::size_t>(spread(turn, step));
     if (i < count) function(i);

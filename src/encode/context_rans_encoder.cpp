@@ -41,19 +41,24 @@ std::size_t ContextRansEncoder::estimate(const Q* residuals, const std::uint8_t*
   std::size_t escapes = 0, looked_at = 0;
   for (int c = 0; c < shifts.context_count; ++c) {
     const std::uint32_t* tokens = counts + c * kTokenCount;
-    std::uint32_t total = 0;
-    for (int index = 0; index < kTokenCount; ++index) {
-      const std::uint32_t seen = tokens[index];
-      if (seen == 0) continue;
-      total += seen;
-      const int token = index < 32 ? 32 - index : index - 32;
-      // An escape takes some 20 bits; describing the distribution, 2 bits for each token.
-      if (token == 32) escapes += seen;
-      const int raw = token == 32 ? kEscapeBits : extra_bits(token);
+    const std::uint32_t total = std::accumulate(tokens, tokens + kTokenCount, 0u);
+    if (total == 0) continue;
+    // An escape takes some 20 bits; describing the distribution, 2 bits for each token.
+    std::uint32_t rest = total;
+    const auto add = [&](int token, int raw) {
+      const std::uint32_t seen = tokens[token_index(token)];
+      if (seen == 0) return;
+      rest -= seen;
       bits += static_cast<double>(seen) * (raw - rough_log2(seen));
       described += 2;
+    };
+    escapes += tokens[token_index(kEscapeToken)];
+    add(kEscapeToken, kEscapeBits);
+    add(0, extra_bits(0));
+    for (int token = 1; rest != 0; ++token) {
+      add(token, extra_bits(token));
+      add(-token, extra_bits(token));
     }
-    if (total == 0) continue;
     bits += static_cast<double>(total) * (shifts.shift[c] + rough_log2(total));
     described += 8;
     looked_at += total;

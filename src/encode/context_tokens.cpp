@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
 #include "base/bytes.hpp"
 #include "base/spread.hpp"
@@ -57,6 +58,51 @@ void width_bins(const Q* residuals, const std::uint8_t* contexts, std::size_t co
   }
 }
 
+// visit(begin, length) of about so many groups of residuals.
+template <class Visit>
+void for_each_sampled(std::size_t count, std::size_t groups, Visit visit) {
+  const std::size_t step = std::max<std::size_t>(1, count / (groups * kRansGroup));
+  for_one_in(step, (count + kRansGroup - 1) / kRansGroup, [&](std::size_t group) {
+    const std::size_t begin = group * kRansGroup;
+    visit(begin, std::min<std::size_t>(kRansGroup, count - begin));
+  });
+}
+
+constexpr std::uint32_t kEnough = 32;  // residuals that tell a median
+
+// What sample_shifts() finds at most bounds, in less time: all medians are below 4, and no context
+// has a shift. Nothing where one has.
+template <class Q>
+std::optional<std::uint64_t> sample_small(const Q* residuals, const std::uint8_t* contexts,
+                                          std::size_t count, std::size_t groups,
+                                          ContextShifts& shifts) {
+  // By context: small ones and others.
+  std::array<std::uint32_t, std::size_t{2 * kMaxContexts}> histogram{}, others{};
+  std::uint8_t bins[kRansGroup];
+  for_each_sampled(count, groups, [&](std::size_t begin, std::size_t length) {
+    for (std::size_t i = 0; i < length; ++i) {
+      const bool large = static_cast<Unsigned<Q>>(residuals[begin + i]) + 3 > 6;
+      bins[i] = static_cast<std::uint8_t>(2 * contexts[begin + i] + (large ? 1 : 0));
+    }
+    std::size_t i = 0;
+    for (; i + 2 <= length; i += 2) {
+      ++histogram[bins[i]];
+      ++others[bins[i + 1]];
+    }
+    if (i < length) ++histogram[bins[i]];
+  });
+  std::uint64_t guessed = 0;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(shifts.context_count); ++c) {
+    const std::uint32_t small = histogram[2 * c] + others[2 * c];
+    const std::uint32_t large = histogram[2 * c + 1] + others[2 * c + 1];
+    if (large > small) return {};
+    if (small + large < kEnough) guessed |= std::uint64_t{1} << c;
+    shifts.shift[c] = 0;
+  }
+  shifts.max = 0;
+  return guessed;
+}
+
 // The shift of each of the contexts in the set, from the median magnitude of about so many groups:
 // it brings that below 4. Returns the set of those of which this is a guess, from a few residuals
 // or none.
@@ -66,19 +112,12 @@ std::uint64_t sample_shifts(const Q* residuals, const std::uint8_t* contexts, st
                             ContextShifts& shifts) {
   constexpr auto kBins = static_cast<std::size_t>(kWidths<Q>);
   const auto number = static_cast<std::size_t>(shifts.context_count);
-  const std::size_t step = std::max<std::size_t>(1, count / (groups * kRansGroup));
   // Neighbours are counted apart, so that equal ones do not wait for each other.
   std::uint32_t* const others = histogram + number * kBins;
   std::uint32_t* const modulo = others + number * kBins;
   std::memset(histogram, 0, sizeof *histogram * number * (2 * kBins + 4));
-  const auto for_each_sampled = [&](auto visit) {
-    for_one_in(step, (count + kRansGroup - 1) / kRansGroup, [&](std::size_t group) {
-      const std::size_t begin = group * kRansGroup;
-      visit(begin, std::min<std::size_t>(kRansGroup, count - begin));
-    });
-  };
   std::uint16_t bins[kRansGroup];
-  for_each_sampled([&](std::size_t group, std::size_t length) {
+  for_each_sampled(count, groups, [&](std::size_t group, std::size_t length) {
     width_bins(residuals + group, contexts + group, length, bins);
     std::size_t i = 0;
     for (; i + 2 <= length; i += 2) {
@@ -87,7 +126,7 @@ std::uint64_t sample_shifts(const Q* residuals, const std::uint8_t* contexts, st
     }
     if (i < length) ++histogram[bins[i]];
   });
-  constexpr std::uint32_t kEnough = 32, kMany = 256;
+  constexpr std::uint32_t kMany = 256;
   std::array<std::uint32_t, kMaxContexts> totals{};
   std::array<int, kMaxContexts> wanted{};
   std::uint64_t guessed = 0, slight = 0;
@@ -109,7 +148,7 @@ std::uint64_t sample_shifts(const Q* residuals, const std::uint8_t* contexts, st
   }
   // Low bits that are not even (integers in disguise) are worth a token.
   if (slight != 0) {
-    for_each_sampled([&](std::size_t group, std::size_t length) {
+    for_each_sampled(count, groups, [&](std::size_t group, std::size_t length) {
       for (std::size_t i = group; i < group + length; ++i) {
         ++modulo[contexts[i] * 4 + static_cast<std::size_t>(residuals[i] & 3)];
       }
@@ -145,8 +184,10 @@ std::uint64_t choose_shifts(const Q* residuals, const std::uint8_t* contexts, st
     if (2 * small >= count) return 0;
   }
   // At most bounds no context has a shift, and few samples tell.
-  const std::uint64_t guessed =
-      sample_shifts(residuals, contexts, count, kFewGroups, ~std::uint64_t{0}, histogram, shifts);
+  const auto small = sample_small(residuals, contexts, count, kFewGroups, shifts);
+  const std::uint64_t guessed = small ? *small
+                                      : sample_shifts(residuals, contexts, count, kFewGroups,
+                                                      ~std::uint64_t{0}, histogram, shifts);
   if (count <= kFewGroups * kRansGroup) return 0;
   if (roughly || shifts.max == 0) return guessed;
   std::uint64_t shifted = 0;

@@ -366,10 +366,12 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     parameters.choice = {};
     parameters.trained = false;
   }
-  parameters.measured = !options.pointwise;
+  const Candidate plain = interpolation(chunk, parameters, 0);
+  // Along a single axis interpolation has no less error than others, and none is compared.
+  const bool compared = plain.fineness != 0 || options.tune_psnr || options.thorough;
+  parameters.measured = !options.pointwise && compared;
   std::array<Candidate, kMaxCandidates> list{};
   std::size_t count = 0;
-  const Candidate plain = interpolation(chunk, parameters, 0);
   list[count++] = plain;
   list[count++] = {Pipeline::contexts};
   // A table with every residual in it: for particles, whose distances may have several peaks.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "base/spread.hpp"
 #include "container/format.hpp"
@@ -33,18 +34,24 @@ template <class Q>
 int choose_shift(const Q* residuals, std::size_t count) {
   constexpr std::size_t kSamples = 1024;
   const std::size_t step = std::max<std::size_t>(1, count / kSamples);
+  // Most often none is large.
+  const auto bits_of = [&](std::size_t i) {
+    return static_cast<std::make_unsigned_t<Q>>(residuals[i] < 0 ? ~residuals[i] : residuals[i]);
+  };
+  std::make_unsigned_t<Q> any = 0;
+  for_one_in(step, count, [&](std::size_t i) { any |= bits_of(i); });
+  constexpr int kWidth = 10;  // kMaxMagnitude has 11 bits
+  if (std::bit_width(any) <= kWidth) return 0;
   std::array<std::size_t, 65> of_width{};
   std::size_t sampled = 0;
   for_one_in(step, count, [&](std::size_t i) {
-    const auto r = static_cast<std::int64_t>(residuals[i]);
-    const auto bits = static_cast<std::uint64_t>(r);
-    ++of_width[static_cast<std::size_t>(std::bit_width(r < 0 ? ~bits : bits))];
+    ++of_width[static_cast<std::size_t>(std::bit_width(bits_of(i)))];
     ++sampled;
   });
   std::size_t above = 0;
   int width = 64;
   while (width > 0 && (above += of_width[static_cast<std::size_t>(width)]) * 4 < sampled) --width;
-  return std::max(0, width - 10);  // kMaxMagnitude has 11 bits
+  return std::max(0, width - kWidth);
 }
 
 // A chunk of so few values has no use for several distributions. The largest shift leaves nothing
