@@ -202,12 +202,28 @@ Candidate interpolation(const Box<const T>& chunk, const Parameters& parameters,
   return {Pipeline::interp, frozen, cheap_fineness(axes)};
 }
 
+// Where trials are on a whole chunk they are encodings, and the best of them is kept: it, and room
+// for another.
+struct KeptTrial {
+  std::uint8_t* bytes;
+  std::uint8_t* room;
+  Encoded encoded{};
+  double score = std::numeric_limits<double>::infinity();
+
+  void keep(const Encoded& trial, double trial_score) {
+    if (trial_score >= score) return;
+    encoded = trial;
+    score = trial_score;
+    std::swap(bytes, room);
+  }
+};
+
 // Ranks the candidates, of which the first is plain interpolation, by what they count for on a part
 // of the chunk, and settles their steps; returns the size of the best, 0 when all failed.
 template <class T>
 std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>& part,
                             const Parameters& parameters, Judge& judge, Workspace& workspace,
-                            std::uint8_t* out) {
+                            std::uint8_t* out, KeptTrial* kept = nullptr) {
   workspace.runner_up = {};
   struct Ranked {
     double score;
@@ -221,13 +237,15 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
     Encoded trial;
     ranked[i] = {std::numeric_limits<double>::infinity(), 0, candidates[i], i};
     ranked[i].candidate.score = ranked[i].score;
-    if (!encode_with(candidates[i], part, parameters, workspace, out, &trial)) continue;
+    std::uint8_t* const to = kept != nullptr ? kept->room : out;
+    if (!encode_with(candidates[i], part, parameters, workspace, to, &trial)) continue;
     // Along a single axis interpolation has no less error than others.
     if (i == 0 && candidates[0].fineness != 0) judge.set_reference(trial.mean_square);
     ranked[i].size = trial.size;
     ranked[i].score = judge(trial);
     ranked[i].candidate.score = ranked[i].score;
     ranked[i].candidate.finer = judge.finer(trial);
+    if (kept != nullptr) kept->keep(trial, ranked[i].score);
   }
   const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(candidates.size());
   std::sort(ranked.begin(), end, [](const Ranked& a, const Ranked& b) {
@@ -416,8 +434,22 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
     encoded->choice = {list[0], encoded->choice.orders, std::exchange(workspace.runner_up, {})};
     return done;
   }
-  std::size_t trial =
-      rank_candidates(std::span(list.data(), count), part, for_trial, judge, workspace, out);
+  const bool whole = halvings == 0 && !parameters.thorough && !options.size_only() &&
+                     !options.choose_only && !options.keep_choice;
+  for_trial.trial = !whole;
+  KeptTrial best{out, nullptr};
+  if (whole) {
+    best.room = workspace.trial.reserve(
+        payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
+  }
+  std::size_t trial = rank_candidates(std::span(list.data(), count), part, for_trial, judge,
+                                      workspace, out, whole ? &best : nullptr);
+  if (whole && trial != 0 && list[0].finer == 0) {
+    if (best.bytes != out) std::memcpy(out, best.bytes, best.encoded.size);
+    *encoded = best.encoded;
+    encoded->choice = {list[0], encoded->choice.orders, std::exchange(workspace.runner_up, {})};
+    return true;
+  }
   // A trial of few bytes is not trusted much, unless it is of a large share: those that are not far
   // behind are ranked again by a larger part.
   const std::size_t few = (parameters.thorough ? 4 : 1) * kWeakTrialBytes;
