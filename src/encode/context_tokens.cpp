@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstring>
 #include <numeric>
-#include <optional>
 
 #include "base/bytes.hpp"
 #include "base/spread.hpp"
@@ -68,41 +67,6 @@ void for_each_sampled(std::size_t count, std::size_t groups, Visit visit) {
   });
 }
 
-constexpr std::uint32_t kEnough = 32;  // residuals that tell a median
-
-// What sample_shifts() finds at most bounds, in less time: all medians are below 4, and no context
-// has a shift. Nothing where one has.
-template <class Q>
-std::optional<std::uint64_t> sample_small(const Q* residuals, const std::uint8_t* contexts,
-                                          std::size_t count, std::size_t groups,
-                                          ContextShifts& shifts) {
-  // By context: small ones and others.
-  std::array<std::uint32_t, std::size_t{2 * kMaxContexts}> histogram{}, others{};
-  std::uint8_t bins[kRansGroup];
-  for_each_sampled(count, groups, [&](std::size_t begin, std::size_t length) {
-    for (std::size_t i = 0; i < length; ++i) {
-      const bool large = static_cast<Unsigned<Q>>(residuals[begin + i]) + 3 > 6;
-      bins[i] = static_cast<std::uint8_t>(2 * contexts[begin + i] + (large ? 1 : 0));
-    }
-    std::size_t i = 0;
-    for (; i + 2 <= length; i += 2) {
-      ++histogram[bins[i]];
-      ++others[bins[i + 1]];
-    }
-    if (i < length) ++histogram[bins[i]];
-  });
-  std::uint64_t guessed = 0;
-  for (std::size_t c = 0; c < static_cast<std::size_t>(shifts.context_count); ++c) {
-    const std::uint32_t small = histogram[2 * c] + others[2 * c];
-    const std::uint32_t large = histogram[2 * c + 1] + others[2 * c + 1];
-    if (large > small) return {};
-    if (small + large < kEnough) guessed |= std::uint64_t{1} << c;
-    shifts.shift[c] = 0;
-  }
-  shifts.max = 0;
-  return guessed;
-}
-
 // The shift of each of the contexts in the set, from the median magnitude of about so many groups:
 // it brings that below 4. Returns the set of those of which this is a guess, from a few residuals
 // or none.
@@ -126,7 +90,7 @@ std::uint64_t sample_shifts(const Q* residuals, const std::uint8_t* contexts, st
     }
     if (i < length) ++histogram[bins[i]];
   });
-  constexpr std::uint32_t kMany = 256;
+  constexpr std::uint32_t kEnough = 32, kMany = 256;
   std::array<std::uint32_t, kMaxContexts> totals{};
   std::array<int, kMaxContexts> wanted{};
   std::uint64_t guessed = 0, slight = 0;
@@ -184,10 +148,8 @@ std::uint64_t choose_shifts(const Q* residuals, const std::uint8_t* contexts, st
     if (2 * small >= count) return 0;
   }
   // At most bounds no context has a shift, and few samples tell.
-  const auto small = sample_small(residuals, contexts, count, kFewGroups, shifts);
-  const std::uint64_t guessed = small ? *small
-                                      : sample_shifts(residuals, contexts, count, kFewGroups,
-                                                      ~std::uint64_t{0}, histogram, shifts);
+  const std::uint64_t guessed =
+      sample_shifts(residuals, contexts, count, kFewGroups, ~std::uint64_t{0}, histogram, shifts);
   if (count <= kFewGroups * kRansGroup) return 0;
   if (roughly || shifts.max == 0) return guessed;
   std::uint64_t shifted = 0;
