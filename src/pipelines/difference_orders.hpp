@@ -32,8 +32,8 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank,
                      const std::array<std::size_t, kMaxRank>& extents, const OrderSearch& search,
                      Workspace& workspace);
 
-// Those that the chunk had under another bound, if it was of this pipeline then; otherwise those of
-// choose_orders().
+// Those that the chunk had under another bound, if it was of this pipeline then, or that another
+// one had, if they fit its shape; otherwise those of choose_orders().
 template <class Q>
 Orders kept_or_chosen_orders(Pipeline pipeline, const Parameters& parameters, const Q* codes,
                              std::size_t count, int rank,
@@ -41,7 +41,8 @@ Orders kept_or_chosen_orders(Pipeline pipeline, const Parameters& parameters, co
                              const OrderSearch& search, Workspace& workspace) {
   Orders orders{};
   const Choice& choice = parameters.choice;
-  if (choice.candidate.pipeline == pipeline && unpack_orders(choice.orders, rank, &orders)) {
+  if (choice.candidate.pipeline == pipeline && unpack_orders(choice.orders, rank, &orders) &&
+      orders_fit(orders, rank, extents)) {
     return orders;
   }
   return choose_orders(codes, count, rank, extents, search, workspace);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "support/round_trip.hpp"
@@ -46,6 +47,31 @@ TEST(Ratio, IsNotMetInWaysThatWereGoodElsewhere) {
     EXPECT_LE(static_cast<double>(stream.size()), values.size() * 8 / ratio * 1.01);
     EXPECT_LT(inspect(stream)->bound_abs, 3e-8) << ratio;  // not 3e-7 and more
     expect_within(values, shape, stream);
+  }
+}
+
+// Chunks that are not rehearsed take the differences of their neighbours, but not along an axis on
+// which they have a single layer.
+TEST(Ratio, LeavesBorderChunksTheirOwnDifferences) {
+  const Shape shape{81, 40, 40};
+  constexpr std::size_t kPlane = 1600;
+  Options options;
+  options.preset = Preset::fast;
+  options.chunk = Shape{8, 40, 40};
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> plane(kPlane), drift(kPlane), values(shape.count());
+    for (float& each : plane) each = 100 * normal(random);
+    for (float& each : drift) each = 0.02f * normal(random);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::size_t at = i % kPlane, layer = i / kPlane;
+      values[i] = plane[at] + drift[at] * static_cast<float>(layer) + 0.01f * normal(random);
+    }
+    for (double ratio = 1.8; ratio < 3; ratio += 0.05) {
+      options.bound = Bound::ratio(ratio);
+      expect_within(values, shape, test::compressed(values, shape, options));
+    }
   }
 }
 
