@@ -558,7 +558,7 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   constexpr int kMostRehearsals = 3;
   // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
-  constexpr double kFair = 0.003, kNear = 0.15, kNearOne = 0.12, kNearTwo = 0.3, kNearMany = 0.25,
+  constexpr double kFair = 0.003, kNear = 0.15, kNearOne = 0.24, kNearTwo = 0.3, kNearMany = 0.25,
                    kNearBlocks = 1.5;
   if (!result || std::fabs(size) < kFair) return with_reserve(step);
   if (result->bound_abs == 0) return *result;
