@@ -61,6 +61,18 @@ class ContextRansEncoder {
                   context_rans_capacity<Q>(count));
   }
 
+  // The same only if it takes from `least` to `most` bytes, as is seen before anything is coded;
+  // else returns what it would take. `written`: whether it is.
+  struct Outcome {
+    std::size_t size;
+    bool written;
+  };
+  template <class Q>
+  Outcome encode_if_within(const Q* residuals, const std::uint8_t* contexts, std::size_t count,
+                           std::span<const std::size_t> segments, simd::Target target,
+                           std::uint8_t* out, std::size_t capacity, std::size_t least,
+                           std::size_t most);
+
   // About what encode() would return, from the entropies of the contexts: for comparisons. Of many
   // residuals one block in so many is looked at.
   template <class Q>

@@ -122,7 +122,7 @@ pipelines::Parameters ChunkEncoder::parameters_of(std::uint64_t chunk,
 }
 
 template <class Function>
-std::size_t ChunkEncoder::with_box(std::uint64_t chunk, Function function) const {
+auto ChunkEncoder::with_box(std::uint64_t chunk, Function function) const {
   const Region region = grid_.region(chunk);
   if (array_.type == Type::f32) {
     return function(Box<const float>(static_cast<const float*>(array_.data), strides_, region));
@@ -146,24 +146,25 @@ std::size_t ChunkEncoder::encode(std::uint64_t chunk, pipelines::Choice* choice,
   });
 }
 
-std::size_t ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::Choice* choice,
-                                   pipelines::Workspace& workspace) const {
-  return with_box(chunk, [&]<class T>(const Box<const T>& box) {
+ChunkEncoder::Rehearsed ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::Choice* choice,
+                                               pipelines::Workspace& workspace, std::uint8_t* to,
+                                               double least, double most) const {
+  return with_box(chunk, [&]<class T>(const Box<const T>& box) -> Rehearsed {
+    const std::uint64_t raw_bytes = box.count() * sizeof(T);
+    const std::size_t head = container::record_head_bytes(raw_bytes);
+    const std::size_t others = head + format::kChecksumBytes;
     auto parameters = parameters_of(chunk, choice);
     parameters.rehearsal = true;
     // But for a line that is one chunk, every other block of codes tells as much.
     parameters.look_at_one_in = grid_.count() > 1 || box.rank() > 1 ? 2 : 1;
-    const pipelines::Encoded encoded =
-        pipelines::encode<T>(box, parameters, workspace, workspace.output.reserve(capacity_));
+    parameters.least_wanted = static_cast<std::size_t>(std::max(least - others, 1.0));
+    parameters.most_wanted = static_cast<std::size_t>(std::max(most - others, 0.0));
+    const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, to + head);
     keep(encoded.choice, choice);
-    // What codes take with contexts is only estimated, without the coder's last states and all that
-    // describes distributions.
-    constexpr std::size_t kUntold = 150, kOneMoreIn = 50;
-    const bool estimated = encoded.pipeline == Pipeline::contexts ||
-                           encoded.pipeline == Pipeline::interp ||
-                           encoded.pipeline == Pipeline::causal;
-    return container::record_head_bytes(box.count() * sizeof(T)) + encoded.size +
-           (estimated ? std::min(kUntold, encoded.size / kOneMoreIn) : 0) + format::kChecksumBytes;
+    if (!encoded.written || most < least) return {others + encoded.size, false};
+    return {container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error,
+                                     encoded.size, plan_.header, chunk),
+            true};
   });
 }
 

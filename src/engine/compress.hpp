@@ -74,9 +74,15 @@ class ChunkEncoder {
   // smaller by so many 256ths.
   std::size_t encode(std::uint64_t chunk, pipelines::Choice* choice, unsigned finer,
                      SquaredError* error, pipelines::Workspace& workspace, std::uint8_t* to) const;
-  // About the size that encode() would return, for less work; the choice is the same.
-  std::size_t rehearse(std::uint64_t chunk, pipelines::Choice* choice,
-                       pipelines::Workspace& workspace) const;
+  // About the size that encode() would return, for less work; the choice is the same. If it is from
+  // `least` to `most`, the record is encoded all the same, and its size is what is returned.
+  struct Rehearsed {
+    std::size_t size;
+    bool written;
+  };
+  Rehearsed rehearse(std::uint64_t chunk, pipelines::Choice* choice,
+                     pipelines::Workspace& workspace, std::uint8_t* to, double least = 1,
+                     double most = 0) const;
 
   // The choice that encode() would make under a bound, for chunks that are parts of this one:
   // without orders and bases.
@@ -86,7 +92,7 @@ class ChunkEncoder {
   pipelines::Parameters parameters_of(std::uint64_t chunk, const pipelines::Choice* choice) const;
   // function(Box<const float> or Box<const double>), its values.
   template <class Function>
-  std::size_t with_box(std::uint64_t chunk, Function function) const;
+  auto with_box(std::uint64_t chunk, Function function) const;
 
   const ArrayView& array_;
   const plan::Plan& plan_;

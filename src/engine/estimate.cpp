@@ -207,7 +207,8 @@ Result<Estimate> search(const Estimator& estimator, const Options& options, Type
   struct Side {
     double bound, off;  // log2
   };
-  if (options.bound.kind == BoundKind::ratio && options.bound.value < kMostLossless) {
+  if (options.bound.kind == BoundKind::ratio &&
+      options.bound.value < most_lossless(type, options.preset)) {
     const auto lossless = estimator.at(Bound::lossless());
     if (!lossless || lossless->ratio >= options.bound.value) return lossless;
   }

@@ -167,6 +167,21 @@ double Pass::change() const {
   return seen_forecast_ == 0 ? 1 : 1 + (seen_ / seen_forecast_ - 1) * seen / (seen + 1);
 }
 
+// By how much more than expected sizes have changed from what they were before.
+double Pass::steepness() const {
+  constexpr double kApart = 0.3, kMost = 1.5;
+  double expected = 0, seen = 0, run = 0;
+  for (std::size_t chunk = 0; chunk < before_.size(); ++chunk) {
+    const ChunkSize &before = before_[chunk], &now = now_[chunk];
+    const double from = 8 * before.bytes / values(chunk), to = 8 * now.bytes / values(chunk);
+    expected += goal_.slope * (now.step - before.step) * now.bytes;
+    seen += (to - from + rough_log2(to / from)) * now.bytes;
+    run += (now.step - before.step) * now.bytes;
+  }
+  if (std::fabs(run) < kApart * seen_) return 1;
+  return std::clamp(seen / expected, 1 / kMost, kMost);
+}
+
 // Of all chunks: what is encoded, and what is not if its step is as much finer.
 double Pass::expected_bytes(unsigned finer) const {
   if (done_ == order_.size()) return seen_;
@@ -394,7 +409,10 @@ Pass::Wave Pass::even_out() {
 
 // The fewest chunks that can do it.
 Pass::Wave Pass::mend_up_to(unsigned limit) const {
-  constexpr double kSafe = 0.003, kShare = 0.7, kAlmost = 0.002, kAlmostShare = 1.5;
+  constexpr double kShare = 0.7, kAlmost = 0.002, kAlmostShare = 1.5;
+  // One of few is much to encode once more.
+  constexpr std::size_t kFew = 8;
+  const double kSafe = order_.size() < kFew ? 0.004 : 0.003;
   const double got = seen_ / goal_.bytes;
   const bool more = got < 1;
   // To a safe distance from the nearer limit.
@@ -414,8 +432,10 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
     if (finer_of(a) != finer_of(b)) return more == (finer_of(a) < finer_of(b));
     return now_[a].bytes > now_[b].bytes;
   });
+  const double steeper = steepness();
   const auto change_of = [&](std::size_t chunk, unsigned finer) {
-    return bytes_of(expected_[chunk], finer) - bytes_of(expected_[chunk], finer_of(chunk));
+    return steeper *
+           (bytes_of(expected_[chunk], finer) - bytes_of(expected_[chunk], finer_of(chunk)));
   };
   double reach = 0, again = mended_;
   std::size_t count = 0;

@@ -100,6 +100,7 @@ class Pass {
   Forecast forecast(const ChunkSize& known, std::size_t chunk) const;
   double bytes_of(const Forecast& forecast, unsigned finer) const;
   double change() const;
+  double steepness() const;
   double expected_bytes(unsigned finer) const;
 
   std::vector<std::uint64_t> values_;

@@ -1,7 +1,9 @@
 #include "engine/rate.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -69,19 +71,25 @@ std::vector<std::size_t> looked_at_first(const plan::Plan& plan, std::size_t cou
   return chunks;
 }
 
+// Whether bytes a value differ by no more than that, of these chunks.
+bool are_alike(const std::vector<std::size_t>& chunks, const std::vector<std::uint64_t>& values,
+               const std::vector<ChunkSize>& sizes, double most_apart) {
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const std::size_t chunk : chunks) {
+    const double bytes = sizes[chunk].bytes / static_cast<double>(values[chunk]);
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  }
+  return most <= most_apart * least;
+}
+
 // The other chunks, if those that were looked at differ.
 std::vector<std::size_t> looked_at_later(const std::vector<std::size_t>& first,
                                          const std::vector<std::uint64_t>& values,
                                          const std::vector<ChunkSize>& sizes) {
   constexpr double kAlike = 1.25;
-  double least = std::numeric_limits<double>::infinity(), most = 0;
-  for (const std::size_t chunk : first) {
-    const double bytes = sizes[chunk].bytes / static_cast<double>(values[chunk]);
-    least = std::min(least, bytes);
-    most = std::max(most, bytes);
-  }
   std::vector<std::size_t> others;
-  if (most <= kAlike * least) return others;
+  if (are_alike(first, values, sizes, kAlike)) return others;
   for (std::size_t i = 0, next = 0; i < sizes.size(); ++i) {
     if (next < first.size() && first[next] == i) {
       ++next;
@@ -108,6 +116,42 @@ void fill_in(const std::vector<std::size_t>& first, const std::vector<std::uint6
   }
 }
 
+// All chunks again, or, of several that are much alike, those that took most, half of all bytes:
+// how these change under another bound, the others do. (Not so in lines.)
+std::vector<std::size_t> looked_at_again(int rank, const std::vector<std::uint64_t>& values,
+                                         const std::vector<ChunkSize>& before) {
+  constexpr std::size_t kSeveral = 3;
+  constexpr double kAlike = 2, kHalf = 0.45;
+  std::vector<std::size_t> chunks(before.size());
+  std::iota(chunks.begin(), chunks.end(), std::size_t{0});
+  if (rank == 1 || chunks.size() < kSeveral || !are_alike(chunks, values, before, kAlike)) {
+    return chunks;
+  }
+  std::stable_sort(chunks.begin(), chunks.end(),
+                   [&](std::size_t a, std::size_t b) { return before[a].bytes > before[b].bytes; });
+  double all = 0, bytes = 0;
+  for (const ChunkSize& each : before) all += each.bytes;
+  std::size_t count = 0;
+  while (bytes < kHalf * all) bytes += before[chunks[count++]].bytes;
+  chunks.resize(count);
+  std::sort(chunks.begin(), chunks.end());
+  return chunks;
+}
+
+// What was not looked at changed as the others did.
+void follow(const std::vector<std::size_t>& chunks, const std::vector<ChunkSize>& before,
+            std::vector<ChunkSize>* sizes) {
+  double old_bytes = 0, new_bytes = 0;
+  for (const std::size_t chunk : chunks) {
+    old_bytes += before[chunk].bytes;
+    new_bytes += (*sizes)[chunk].bytes;
+  }
+  const double step = (*sizes)[chunks[0]].step;
+  for (std::size_t i = 0; i < sizes->size(); ++i) {
+    if ((*sizes)[i].bytes == 0) (*sizes)[i] = {step, before[i].bytes * new_bytes / old_bytes};
+  }
+}
+
 }  // namespace
 
 Status compress_to_ratio(const ArrayView& array, const Options& asked, const Execution& execution,
@@ -125,6 +169,7 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
   scratch.pools.resize(static_cast<std::size_t>(workers.threads()));
   std::size_t spare = 0;  // of the two pools
   std::optional<plan::Plan> best_plan;
+  std::vector<ChunkSize> rehearsed;  // what chunks took in the last rehearsal
   for (std::optional<RateSearch::Try> attempt = *first; attempt;) {
     plan::Plan plan = search.plan(*attempt);
     plan::plan_books(array, plan, workers, &scratch.books);
@@ -143,38 +188,61 @@ Status compress_to_ratio(const ArrayView& array, const Options& asked, const Exe
     if (is_cut && choices[0].candidate.pipeline == Pipeline::automatic) {
       choose_uncut(array, plan, options.chunk, scratch.books, workers, &choices);
     }
+    std::vector<std::vector<std::span<std::uint8_t>>> records(count);  // all of each chunk
+    for (auto& pools : scratch.pools) pools[spare].clear();
+    const auto keep_record = [&](std::size_t chunk, const std::uint8_t* bytes, std::size_t size,
+                                 const pipelines::Workspace& workspace) {
+      RecordPool& pool = scratch.pools[static_cast<std::size_t>(workspace.thread)][spare];
+      records[chunk].push_back(pool.add({bytes, size}));
+    };
     if (attempt->rehearsal) {
       std::vector<ChunkSize> sizes(count);
+      // A chunk that is all there is need not be encoded again when it comes out right.
+      const auto wanted = count == 1 ? search.wanted(other_bytes) : RateSearch::Wanted{};
       const auto look_at = [&](const std::vector<std::size_t>& chunks) {
         workers.for_each(chunks.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
           const std::size_t at = chunks[static_cast<std::size_t>(i)];
-          sizes[at] = {attempt->step(),
-                       static_cast<double>(encoder.rehearse(at, &choices[at], workspace))};
+          std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
+          const auto [size, written] =
+              encoder.rehearse(at, &choices[at], workspace, bytes, wanted.least, wanted.most);
+          sizes[at] = {attempt->step(), static_cast<double>(size)};
+          if (written) keep_record(at, bytes, size, workspace);
           return progress.add(values[at] * size_of(array.type));
         });
       };
-      const auto chunks = looked_at_first(plan, count);
-      look_at(chunks);
-      if (!progress.cancelled()) look_at(looked_at_later(chunks, values, sizes));
-      fill_in(chunks, values, &sizes, &choices);
+      if (rehearsed.size() == count) {
+        const auto chunks = looked_at_again(array.shape.rank, values, rehearsed);
+        look_at(chunks);
+        follow(chunks, rehearsed, &sizes);
+      } else {
+        const auto chunks = looked_at_first(plan, count);
+        look_at(chunks);
+        if (!progress.cancelled()) look_at(looked_at_later(chunks, values, sizes));
+        fill_in(chunks, values, &sizes, &choices);
+      }
+      rehearsed = sizes;
       if (progress.cancelled()) return Progress::error();
-      attempt = search.next(*attempt, std::move(sizes), other_bytes, &choices);
-      continue;
+      if (records.empty() || records[0].empty()) {
+        attempt = search.next(*attempt, std::move(sizes), other_bytes, &choices);
+        continue;
+      }
     }
     Pass pass = search.pass(*attempt, std::move(values), other_bytes);
     std::vector<std::uint64_t> sizes;
-    std::vector<std::vector<std::span<std::uint8_t>>> records(count);  // all of each chunk
-    for (auto& pools : scratch.pools) pools[spare].clear();
-    for (auto wave = pass.next(); !wave.chunks.empty(); wave = pass.next()) {
+    auto wave = pass.next();
+    if (attempt->rehearsal) {
+      pass.took(wave, std::array<std::uint64_t, 1>{records[0][0].size()});
+      wave = pass.next();
+    }
+    for (; !wave.chunks.empty(); wave = pass.next()) {
       sizes.resize(wave.chunks.size());
       workers.for_each(sizes.size(), [&](std::uint64_t i, pipelines::Workspace& workspace) {
         const std::uint64_t chunk = wave.chunks[static_cast<std::size_t>(i)];
         pipelines::Choice& choice = choices[static_cast<std::size_t>(chunk)];
         std::uint64_t& size = sizes[static_cast<std::size_t>(i)];
-        RecordPool& pool = scratch.pools[static_cast<std::size_t>(workspace.thread)][spare];
         std::uint8_t* const bytes = workspace.output.reserve(encoder.capacity());
         size = encoder.encode(chunk, &choice, wave.finer, nullptr, workspace, bytes);
-        records[static_cast<std::size_t>(chunk)].push_back(pool.add({bytes, size}));
+        keep_record(static_cast<std::size_t>(chunk), bytes, size, workspace);
         return progress.add(encoder.values(chunk) * size_of(array.type));
       });
       if (progress.cancelled()) return Progress::error();

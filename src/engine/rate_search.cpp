@@ -184,7 +184,7 @@ Result<RateSearch::Try> RateSearch::first() {
   // Elsewhere a rehearsal is no less work than a compression.
   automatic_ = plan->parameters.pipeline == Pipeline::automatic;
   rehearses_ = automatic_ || plan->parameters.pipeline == Pipeline::blockpack;
-  const bool perhaps_lossless = options_.bound.value < kMostLossless;
+  const bool perhaps_lossless = options_.bound.value < most_lossless(array_.type, options_.preset);
   const std::uint64_t values =
       automatic_
           ? std::max(count / kSmallSampleShare, perhaps_lossless ? kLeastSample : kLeastSmallSample)
@@ -221,12 +221,15 @@ bool RateSearch::may_be_lossless(double most) const {
     double upto;  // this share of the boxes
     double most;  // over what is wanted
   };
-  const Look looks[] = {{0.15, most + 0.75}, {0.5, most + 0.25}, {1, most}};
+  // Half of many tell as much as all.
+  constexpr std::uint64_t kMany = 8;
+  const double upto = automatic_ || sampled_->sample().boxes() < kMany ? 1 : 0.5;
+  const Look looks[] = {{0.2 * upto, most + 0.75}, {0.5 * upto, most + 0.25}, {upto, most}};
   const double wanted = exp2_of(bits_wanted());
   double from = 0;
   Bits seen;
   for (const Look& look : looks) {
-    if (automatic_ && look.upto < 1) continue;
+    if (automatic_ && look.upto < upto) continue;
     seen.add(sampled_->sample().lossless_bits(plan_, workers_, from, look.upto));
     if (seen.each() > look.most * wanted) return false;
     from = look.upto;
@@ -321,6 +324,13 @@ std::optional<RateSearch::Try> RateSearch::on_stairs(double half_step) {
   result.margin = format::kGrid + (bits == 0 ? 2 : std::ilogb(bound / grain));
   result.stair = bits == 0 ? 0 : static_cast<unsigned>(256 * grain / bound);
   return result;
+}
+
+RateSearch::Wanted RateSearch::wanted(double other_bytes) const {
+  if (!automatic_) return {};
+  constexpr double kSure = 0.0005;
+  const double bytes = bytes_for_chunks(other_bytes);
+  return {bytes * (kLeastSize + kSure), bytes * (kMostSize - kSure)};
 }
 
 Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
@@ -433,7 +443,7 @@ std::optional<RateSearch::Try> RateSearch::next(const Try& attempt, const Pass& 
 std::optional<RateSearch::Try> RateSearch::last_resort(std::vector<pipelines::Choice>* choices) {
   if (!only_lossless_ && !fresh_at_highest_) return afresh_at_highest(choices);
   const double reached = options_.bound.value / best_size_;
-  if (lossless_failed_ || reached > kMostLossless) return {};
+  if (lossless_failed_ || reached > most_lossless(array_.type, options_.preset)) return {};
   is_last_ = true;
   return Try{};
 }
@@ -555,17 +565,17 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   auto result = better({step, size, false, true}, attempt, std::move(sizes), choices);
   // Few chunks cannot be led far to the size, so that the bound is to be found first.
   constexpr std::size_t kFewChunks = 4;
-  constexpr int kMostRehearsals = 3;
+  constexpr int kMostRehearsals = 3, kMostOfSingle = 6;
   // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
   constexpr double kFair = 0.003, kNear = 0.15, kNearOne = 0.24, kNearTwo = 0.3, kNearMany = 0.25,
-                   kNearBlocks = 1.5;
+                   kNearBlocks = 1.5, kNearOnStairs = 0.2;
   if (!result || std::fabs(size) < kFair) return with_reserve(step);
   if (result->bound_abs == 0) return *result;
   // Differences are soon chosen anew.
   constexpr double kFar = 0.3;
   if (!automatic_ && std::fabs(result->step() - step) > kFar) choices->clear();
-  double near = kNearBlocks;
+  double near = on_stairs_ ? kNearOnStairs : kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) {
     near = kNearMany;
   } else if (automatic_ && rehearsals_ > 0) {
@@ -574,9 +584,10 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
     // A single one is encoded again as a whole when it misses.
     near = sizes_.size() == 1 ? kNearOne : kNear;
   }
-  if (++rehearsals_ < kMostRehearsals && std::fabs(size) > near) {
-    result->rehearsal = true;
-  }
+  const bool single = automatic_ && sizes_.size() == 1;
+  ++rehearsals_;
+  result->rehearsal = single ? rehearsals_ < kMostOfSingle
+                             : rehearsals_ < kMostRehearsals && std::fabs(size) > near;
   return *result;
 }
 

@@ -19,8 +19,11 @@
 
 namespace firn::engine {
 
-// Ratios at which it is tried whether nothing needs to be lost.
-inline constexpr double kMostLossless = 1 / 0.3;
+// Up to this ratio it is tried whether nothing needs to be lost. Where values have so few bits, f32
+// may; for `fast` a try is ten times the work of a compression.
+inline double most_lossless(Type type, Preset preset) {
+  return type == Type::f32 && preset != Preset::fast ? 5 : 1 / 0.3;
+}
 
 class RateSearch {
  public:
@@ -44,6 +47,11 @@ class RateSearch {
   plan::Plan plan(const Try& attempt) const;
   // A compression with this bound. `values` of each chunk; `other_bytes` of the stream.
   Pass pass(const Try& attempt, std::vector<std::uint64_t> values, double other_bytes) const;
+  // Bytes of a chunk that is all there is, as estimates of it should come out.
+  struct Wanted {
+    double least = 1, most = 0;
+  };
+  Wanted wanted(double other_bytes) const;
   // After it: what to try next, or nothing when it met the size or nothing better is to be
   // expected. Forgets the ways in which chunks were encoded when that is so far off that others may
   // be better.

@@ -94,6 +94,7 @@ class Sample {
   double border_bits(const plan::Plan& plan, double sampled, pipelines::Workers& workers,
                      std::vector<pipelines::Choice> choices);
   const Roughness& whole() const { return whole_; }
+  std::uint64_t boxes() const { return boxes_.boxes(); }
 
  private:
   // The sample may be rougher or smoother than the whole.

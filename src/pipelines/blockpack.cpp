@@ -81,6 +81,7 @@ QuantizeOutcome rehearse_line(const Box<const T>& chunk, const Parameters& param
   const Orders orders =
       choose_orders(quantized.codes, quantized.count, 1, looked_at.extents(), kSearch, workspace);
   encoded->pipeline = Pipeline::blockpack;
+  encoded->written = false;
   encoded->size = rehearsed_size(
       quantized.codes, count, [](std::size_t i) { return i * kRow + kBefore; },
       lags_of(orders, 1, looked_at.extents()), workspace.target, out);
@@ -115,7 +116,8 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   const auto& kernels = encode::blockpack_kernels<Q>(workspace.target);
   std::uint8_t* next = writer.here();
-  if (parameters.rehearsal && quantized.count >= kLeastRehearsed) {
+  const bool written = !parameters.rehearsal || quantized.count < kLeastRehearsed;
+  if (!written) {
     next += rehearsed_size(quantized.codes, quantized.count, rehearsed_superblock, lags,
                            workspace.target, next);
   } else {
@@ -127,6 +129,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
     }
   }
   *encoded = {Pipeline::blockpack, static_cast<std::size_t>(next - out), quantized.max_error};
+  encoded->written = written;
   keep_orders(head.orders, encoded);
   return outcome;
 }

@@ -9,6 +9,7 @@
 #include "pipelines/causal_model.hpp"
 #include "pipelines/causal_training.hpp"
 #include "pipelines/chunk_values.hpp"
+#include "pipelines/context_codes.hpp"
 #include "pipelines/feedback.hpp"
 #include "pipelines/payload_head.hpp"
 #include "pipelines/wavefront.hpp"
@@ -121,14 +122,12 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   model.write(wavefront, writer);
-  writer.advance(parameters.size_only()
-                     ? workspace.rans_encoder.estimate(codes, contexts, done,
-                                                       parameters.look_at_one_in, workspace.target)
-                     : workspace.rans_encoder.encode(codes, contexts, done, {}, workspace.target,
-                                                     writer.here(), rans_capacity(count, done)));
+  const bool written = write_codes(codes, contexts, done, {}, rans_capacity(count, done),
+                                   parameters, workspace, writer);
   // Errors are rounded to the nearest number, so the largest may be a little more than that.
   if (max_error > 0) max_error = std::nextafter(max_error, scale.bound);
   *encoded = {Pipeline::causal, writer.size(), static_cast<double>(max_error)};
+  encoded->written = written;
   if (parameters.measured) {
     ErrorSample<T> errors(parameters.bound_abs, count);
     std::size_t begin = 0;

@@ -9,6 +9,7 @@
 #include "base/spread.hpp"
 #include "container/format.hpp"
 #include "encode/context_rans.hpp"
+#include "pipelines/context_codes.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "predict/contexts.hpp"
 
@@ -116,12 +117,11 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   ByteWriter writer(out);
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   writer.write<std::uint8_t>(static_cast<std::uint8_t>(shift));
-  writer.advance(parameters.size_only()
-                     ? workspace.rans_encoder.estimate(residuals, contexts, count,
-                                                       parameters.look_at_one_in, workspace.target)
-                     : workspace.rans_encoder.encode(residuals, contexts, count, {},
-                                                     workspace.target, writer.here()));
+  const bool written =
+      write_codes(residuals, contexts, count, {}, encode::context_rans_capacity<Q>(count),
+                  parameters, workspace, writer);
   *encoded = {Pipeline::contexts, writer.size(), quantized.max_error};
+  encoded->written = written;
   keep_orders(head.orders, encoded);
   if (parameters.measured) encoded->mean_square = mean_square(chunk, parameters, quantized);
   return outcome;

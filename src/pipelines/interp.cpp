@@ -8,6 +8,7 @@
 
 #include "encode/context_rans.hpp"
 #include "pipelines/chunk_values.hpp"
+#include "pipelines/context_codes.hpp"
 #include "pipelines/feedback.hpp"
 #include "pipelines/payload_head.hpp"
 #include "pipelines/point_coder.hpp"
@@ -208,12 +209,11 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   writer.write<std::uint8_t>(static_cast<std::uint8_t>(
       frozen | static_cast<unsigned>(fineness) << 4 | (any_stencil ? kAnyStencil : 0)));
   writer.write_bytes(bases);
-  writer.advance(parameters.size_only()
-                     ? workspace.rans_encoder.estimate(codes, contexts, count,
-                                                       parameters.look_at_one_in, workspace.target)
-                     : workspace.rans_encoder.encode(codes, contexts, count, segments,
-                                                     workspace.target, writer.here()));
+  const bool written = write_codes(codes, contexts, count, segments,
+                                   encode::context_rans_capacity<std::int32_t>(count), parameters,
+                                   workspace, writer);
   *encoded = {Pipeline::interp, writer.size(), coder.rounded_up(max_error)};
+  encoded->written = written;
   if (parameters.measured) {
     ErrorSample<T> errors(parameters.bound_abs, count);
     for (; errors.next() < count; errors.advance()) {

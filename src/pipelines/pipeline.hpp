@@ -58,8 +58,10 @@ struct Parameters {
   bool rehearsal = false;                 // likewise, but to a percent or so
   bool choose_only = false;               // automatic: only Encoded::choice is wanted
   std::size_t look_at_one_in = 1;         // block of many residuals, in a rehearsal
-  double bound_abs = 0;                   // exact in the value's type; 0: lossless
-  bool pointwise = false;                 // the bound is relative to each value's magnitude
+  // In a rehearsal: payloads that take about so many bytes are encoded all the same.
+  std::size_t least_wanted = 1, most_wanted = 0;
+  double bound_abs = 0;    // exact in the value's type; 0: lossless
+  bool pointwise = false;  // the bound is relative to each value's magnitude
   int margin = 0;
   // To encode: the step is smaller by so many 256ths, not for pwrel, in which a chunk may differ
   // from others; and, for `contexts`, `interp` and `causal`, whether Encoded::mean_square is
@@ -79,13 +81,15 @@ struct Parameters {
   bool streaming = false;    // decode: the output is too large for the caches to be of use
 
   bool size_only() const { return trial || rehearsal; }
+  bool wants_any() const { return rehearsal && !trial && most_wanted >= least_wanted; }
 };
 
 struct Encoded {
   Pipeline pipeline = Pipeline::raw;  // the one that was used
-  std::size_t size = 0;               // bytes of payload
+  std::size_t size = 0;               // bytes of payload, or about that
   double max_error = 0;               // relative when the bound is
   double mean_square = 0;             // of the errors, in bounds, on a sample; if it was wanted
+  bool written = true;                // the payload, not only its size is known
   Choice choice{};                    // that was made, for another time
 };
 

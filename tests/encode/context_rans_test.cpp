@@ -315,6 +315,39 @@ TEST(ContextRansSize, AnEstimateIsNearWhatEncodingTakes) {
   }
 }
 
+TYPED_TEST(ContextRans, OnlyWhatIsWithinLimitsIsWritten) {
+  ContextRansEncoder encoder;
+  for (const std::size_t count : {20011, 200000}) {
+    for (const Sample<TypeParam>& sample : samples<TypeParam>(count)) {
+      SCOPED_TRACE(sample.name + ' ' + std::to_string(count));
+      const Bytes whole = encode(simd::default_target(), sample);
+      const std::size_t size = whole.size(), capacity = context_rans_capacity<TypeParam>(count);
+      const auto encode_within = [&](std::size_t least, std::size_t most, Bytes* bytes) {
+        bytes->assign(capacity, 0);
+        return encoder.encode_if_within(sample.residuals.data(), sample.contexts.data(), count, {},
+                                        simd::default_target(), bytes->data(), capacity, least,
+                                        most);
+      };
+      Bytes bytes;
+      const std::size_t little = size / 400 + 24;
+      const auto within = encode_within(size - std::min(size, little), size + little, &bytes);
+      ASSERT_TRUE(within.written);
+      bytes.resize(within.size);
+      EXPECT_EQ(bytes, whole);
+      const auto expect_near = [&](const ContextRansEncoder::Outcome& outcome, double off) {
+        EXPECT_FALSE(outcome.written);
+        const auto exact = static_cast<double>(size);
+        EXPECT_NEAR(static_cast<double>(outcome.size), exact, off * exact + 120);
+      };
+      // Just outside it is known well, far outside less.
+      expect_near(encode_within(size + size / 200 + 48, 2 * size + 100, &bytes), 0.003);
+      expect_near(encode_within(1, size - std::min(size - 1, size / 200 + 48), &bytes), 0.003);
+      expect_near(encode_within(2 * size + 200, 3 * size + 200, &bytes), 0.03);
+      if (size > 1000) expect_near(encode_within(1, size / 2, &bytes), 0.03);
+    }
+  }
+}
+
 // Three values far apart fit no member of the family; a stored table takes them.
 TEST(ContextRansSize, StoredTablesTakeWhatTheFamilyCannot) {
   Sample<std::int32_t> sample{"lattice", {}, Bytes(50000, 0)};

@@ -581,17 +581,29 @@ class Rehearsals : public testing::Test {
     const ChunkEncoder encoder(array, *plan, books);
     auto& workspace = workers_.workspace(0);
     choice_ = {};
-    rehearsed_ = encoder.rehearse(0, &choice_, workspace);
     first_.resize(encoder.capacity());
     again_.resize(encoder.capacity());
+    finished_.resize(encoder.capacity());
+    rehearsed_ = encoder.rehearse(0, &choice_, workspace, first_.data()).size;
     pipelines::Choice fresh;
     first_.resize(encoder.encode(0, &fresh, 0, nullptr, workspace, first_.data()));
     again_.resize(encoder.encode(0, &choice_, 0, nullptr, workspace, again_.data()));
+    // With limits that what was chosen is within, and such that it is not.
+    const auto size = static_cast<double>(again_.size());
+    pipelines::Choice same = choice_;
+    const auto rehearse_within = [&](double least, double most) {
+      finished_.assign(encoder.capacity(), 0);
+      return encoder.rehearse(0, &same, workspace, finished_.data(), least, most);
+    };
+    const auto outside = rehearse_within(1.1 * size + 300, 1.2 * size + 300);
+    EXPECT_TRUE(!outside.written || outside.size == again_.size());
+    const auto within = rehearse_within(0.995 * size - 32, 1.005 * size + 32);
+    finished_.resize(within.written ? within.size : 0);
   }
   pipelines::Workers workers_{1};
   pipelines::Choice choice_;
   std::size_t rehearsed_ = 0;
-  std::vector<std::uint8_t> first_, again_;
+  std::vector<std::uint8_t> first_, again_, finished_;
 };
 
 // Codes of 16, 32 and 64 bits.
@@ -623,6 +635,10 @@ TEST_F(Rehearsals, TellTheSizeAndTheWay) {
           EXPECT_EQ(first_, again_);
         }
         EXPECT_NEAR(static_cast<double>(rehearsed_), size, 0.02 * size + 300);
+        // Blocks are packed in part only.
+        if (preset != Preset::fast) {
+          EXPECT_EQ(finished_, again_);
+        }
         interpolated |= choice_.bases != nullptr;
         causal |= choice_.model != nullptr;
       }
