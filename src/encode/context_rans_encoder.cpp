@@ -145,24 +145,24 @@ ContextRansEncoder::Outcome ContextRansEncoder::encode_if_within(
   const std::uint32_t* counts =
       count_tokens(residuals, contexts, count, 0, target, writer.shifts, cells, histogram_);
   const int context_count = writer.shifts.context_count;
+  // The best distributions are not looked for where entropies alone tell that it will not be
+  // written.
   const bool limited = least > 0 || most < capacity;
-  if (limited) {
-    // Which distributions are best is not looked for where entropies alone say no.
+  bool thorough = thorough_;
+  if (limited && thorough) {
     constexpr double kMore = 1.03, kDescriptions = 512;
     Entropies entropies(counts, writer.shifts);
     if (entropies.escapes > 0) {
       entropies.look_at_escapes(residuals, contexts, cells, count, writer.shifts);
     }
-    if (entropies.bits / 8 > static_cast<double>(most) ||
-        kMore * static_cast<double>(entropies.bytes()) + kDescriptions <
-            static_cast<double>(least)) {
-      return {entropies.bytes(), false};
-    }
+    const double bytes = entropies.bits / 8;
+    thorough = bytes <= static_cast<double>(most) &&
+               kMore * bytes + kDescriptions >= static_cast<double>(least);
   }
 
   // Distributions and the head of the payload.
   ContextChoice* choices = choices_.reserve(kMaxContexts);
-  choose_contexts(counts, writer.shifts, thorough_, choices);
+  choose_contexts(counts, writer.shifts, thorough, choices);
   const Family& members = family();
   EncodeTokens* tables = tables_.reserve(kMaxContexts);
   writer.tables = tables;

@@ -207,9 +207,11 @@ Result<RateSearch::Try> RateSearch::first() {
   if (largest - whole.small_magnitude() > kMuch) largest = whole.small_magnitude() + kMuch / 2;
   lowest_ = std::clamp(largest - below, floor, highest_);
   // For one who packs blocks a try is as much work as ten compressions, and how much of an array is
-  // masked is not seen well.
-  constexpr double kLikely = 1.05, kVeryLikely = 0.9;
-  const double likely = automatic_ || !fill_ ? kLikely : kVeryLikely;
+  // masked is not seen well. Where values repeat, boxes may take less than chunks do.
+  constexpr double kLikely = 1.05, kLikelyRepeating = 0.95, kVeryLikely = 0.9;
+  const double likely = !automatic_ && fill_                        ? kVeryLikely
+                        : options_.bound.value > kUsualMostLossless ? kLikelyRepeating
+                                                                    : kLikely;
   if (perhaps_lossless && may_be_lossless(likely)) return Try{};
   return lossy();
 }

@@ -19,10 +19,11 @@
 
 namespace firn::engine {
 
-// Up to this ratio it is tried whether nothing needs to be lost. Where values have so few bits, f32
-// may; for `fast` a try is ten times the work of a compression.
+// Up to this ratio it is tried whether nothing needs to be lost. For `fast` a try is ten times the
+// work of a compression; and f64 values are rarely such that it can be more.
+inline constexpr double kUsualMostLossless = 1 / 0.3;
 inline double most_lossless(Type type, Preset preset) {
-  return type == Type::f32 && preset != Preset::fast ? 5 : 1 / 0.3;
+  return type == Type::f32 && preset != Preset::fast ? 5 : kUsualMostLossless;
 }
 
 class RateSearch {

@@ -339,11 +339,11 @@ TYPED_TEST(ContextRans, OnlyWhatIsWithinLimitsIsWritten) {
         const auto exact = static_cast<double>(size);
         EXPECT_NEAR(static_cast<double>(outcome.size), exact, off * exact + 120);
       };
-      // Just outside it is known well, far outside less.
+      // Just outside it is known well, far outside distributions are not the best.
       expect_near(encode_within(size + size / 200 + 48, 2 * size + 100, &bytes), 0.003);
       expect_near(encode_within(1, size - std::min(size - 1, size / 200 + 48), &bytes), 0.003);
-      expect_near(encode_within(2 * size + 200, 3 * size + 200, &bytes), 0.03);
-      if (size > 1000) expect_near(encode_within(1, size / 2, &bytes), 0.03);
+      expect_near(encode_within(2 * size + 200, 3 * size + 200, &bytes), 0.01);
+      if (size > 1000) expect_near(encode_within(1, size / 2, &bytes), 0.01);
     }
   }
 }
