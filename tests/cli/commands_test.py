@@ -478,6 +478,15 @@ class RatesAndSeries(CliTest):
                 self.assertAlmostEqual(report["ratio"] / ratio, 1, delta=0.011)
                 self.succeeds("verify", name, "u.firn")
 
+    def test_ratios_of_a_real_field_are_held_by_every_preset(self):
+        for preset in "fast", "balanced", "small":
+            for ratio in 4.5, 10.5, 36:
+                with self.subTest(preset=preset, ratio=ratio):
+                    report = self.succeeds("compress", "--ratio", str(ratio), "--preset", preset,
+                                           "--json", "--force", runner.REAL_FIELD, "u.firn").json
+                    self.assertAlmostEqual(report["ratio"] / ratio, 1, delta=0.01)
+                    self.succeeds("verify", runner.REAL_FIELD, "u.firn")
+
     def test_a_ratio_that_max_abs_forbids_is_said(self):
         name, _ = self.write_field((64, 70, 80))
         run = self.firn("compress", "--ratio", "1000", "--max-abs", "1e-6", name, "u.firn")
