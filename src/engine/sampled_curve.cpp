@@ -18,11 +18,17 @@ constexpr double kSameChoice = 8;
 // only where there are hardly any bits.
 constexpr double kBorders = 0.33, kHardlyAny = 0.1;
 
+// How much more a sample takes because it is not encoded in every way: what is trained on a whole
+// chunk, in two and more dimensions, gains the more the fewer bits there are.
+double untrained(double bits, int rank) {
+  return rank == 1 ? 1.1 : 1.1 + 0.12 * std::clamp((6.5 - bits) / 4, 0.0, 1.0);
+}
+
 // The bits that a value of the whole takes when one of a sample takes so many, these among them for
-// borders. A mask has borders too, and a sample is not encoded in every way.
+// borders. A mask has borders too.
 double bits_of_whole(double bits, double borders, const pipelines::Parameters& parameters,
                      int rank) {
-  bits /= (parameters.thorough ? 1.1 : 1) * (parameters.fill ? 1.2 : 1);
+  bits /= (parameters.thorough ? untrained(bits, rank) : 1) * (parameters.fill ? 1.2 : 1);
   if (parameters.pipeline == Pipeline::blockpack) return bits / (rank == 1 ? 1.02 : 1.1);
   // bits = whole + borders * whole / (whole + kHardlyAny)
   const double rest = bits - std::max(borders, rank == 1 ? 0 : kBorders) - kHardlyAny;
