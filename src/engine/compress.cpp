@@ -161,7 +161,9 @@ ChunkEncoder::Rehearsed ChunkEncoder::rehearse(std::uint64_t chunk, pipelines::C
     parameters.most_wanted = static_cast<std::size_t>(std::max(most - others, 0.0));
     const pipelines::Encoded encoded = pipelines::encode<T>(box, parameters, workspace, to + head);
     keep(encoded.choice, choice);
-    if (!encoded.written || most < least) return {others + encoded.size, false};
+    const std::size_t size = others + encoded.size;
+    const auto bytes = static_cast<double>(size);
+    if (!encoded.written || bytes < least || bytes > most) return {size, false};
     return {container::finish_record(to, raw_bytes, encoded.pipeline, encoded.max_error,
                                      encoded.size, plan_.header, chunk),
             true};
