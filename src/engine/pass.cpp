@@ -412,11 +412,11 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
   constexpr double kShare = 0.7, kAlmost = 0.002, kAlmostShare = 1.5;
   // One of few is much to encode once more.
   constexpr std::size_t kFew = 8;
-  const double kSafe = order_.size() < kFew ? 0.004 : 0.003;
+  const double safe = order_.size() < kFew ? 0.004 : 0.003;
   const double got = seen_ / goal_.bytes;
   const bool more = got < 1;
   // To a safe distance from the nearer limit.
-  const double gap = ((more ? kLeastSize + kSafe : kMostSize - kSafe) - got) * goal_.bytes;
+  const double gap = ((more ? kLeastSize + safe : kMostSize - safe) - got) * goal_.bytes;
   // So that it is less work than to encode all anew, unless it is as good as done.
   const bool almost = got > kLeastSize - kAlmost && got < kMostSize + kAlmost;
   const double most = almost ? kAlmostShare : kShare;

@@ -223,9 +223,10 @@ bool RateSearch::may_be_lossless(double most) const {
     double upto;  // this share of the boxes
     double most;  // over what is wanted
   };
-  // Half of many tell as much as all.
+  // Half of many tell as much as all; those of lines are small.
   constexpr std::uint64_t kMany = 8;
-  const double upto = automatic_ || sampled_->sample().boxes() < kMany ? 1 : 0.5;
+  const bool half = !automatic_ && array_.shape.rank > 1 && sampled_->sample().boxes() >= kMany;
+  const double upto = half ? 0.5 : 1;
   const Look looks[] = {{0.2 * upto, most + 0.75}, {0.5 * upto, most + 0.25}, {upto, most}};
   const double wanted = exp2_of(bits_wanted());
   double from = 0;
@@ -570,8 +571,8 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   constexpr int kMostRehearsals = 3, kMostOfSingle = 6;
   // How far off the next compression may be, with a slope that samples tell or rehearsals do. Where
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
-  constexpr double kFair = 0.003, kNear = 0.15, kNearOne = 0.24, kNearTwo = 0.3, kNearMany = 0.25,
-                   kNearBlocks = 1.5, kNearOnStairs = 0.2;
+  constexpr double kFair = 0.003, kNear = 0.15, kNearTwo = 0.3, kNearMany = 0.25, kNearBlocks = 1.5,
+                   kNearOnStairs = 0.2;
   if (!result || std::fabs(size) < kFair) return with_reserve(step);
   if (result->bound_abs == 0) return *result;
   // Differences are soon chosen anew.
@@ -580,12 +581,10 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   double near = on_stairs_ ? kNearOnStairs : kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) {
     near = kNearMany;
-  } else if (automatic_ && rehearsals_ > 0) {
-    near = kNearTwo;
   } else if (automatic_) {
-    // A single one is encoded again as a whole when it misses.
-    near = sizes_.size() == 1 ? kNearOne : kNear;
+    near = rehearsals_ > 0 ? kNearTwo : kNear;
   }
+  // A single one is finished when it comes out right.
   const bool single = automatic_ && sizes_.size() == 1;
   ++rehearsals_;
   result->rehearsal = single ? rehearsals_ < kMostOfSingle

@@ -343,6 +343,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   encoded->pipeline = Pipeline::lorenzo;
   encoded->size = writer.size();
   encoded->max_error = quantized.max_error;
+  encoded->written = true;
   keep_orders(head.orders, encoded);
   if (parameters.measured) encoded->mean_square = mean_square(chunk, parameters, quantized);
   return outcome;

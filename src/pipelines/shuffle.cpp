@@ -63,6 +63,7 @@ bool encode_shuffle(const Box<const T>& chunk, Workspace& workspace, std::uint8_
   encoded->pipeline = Pipeline::shuffle;
   encoded->size = size + 1;
   encoded->max_error = 0;
+  encoded->written = true;
   return true;
 }
 
