@@ -74,7 +74,7 @@ struct Entropies {
       escapes += tokens[token_index(kEscapeToken)];
       add(kEscapeToken, kEscapeBits);
       add(0, extra_bits(0));
-      for (int token = 1; rest != 0; ++token) {
+      for (int token = 1; token <= kMaxToken && rest != 0; ++token) {
         add(token, extra_bits(token));
         add(-token, extra_bits(token));
       }
