@@ -326,30 +326,74 @@ bool decode(RansReader& reader, const uint8_t* contexts, size_t count, int32_t* 
   }
 }
 
+HWY_INLINE void tokenize_group(const int32_t* residuals, const uint8_t* contexts,
+                               const uint8_t* shifts, Cell* cells) {
+  const hn::CappedTag<int32_t, kRansGroup> di;
+  const hn::RebindToUnsigned<decltype(di)> du32;
+  const hn::Rebind<float, decltype(di)> df;
+  const hn::Rebind<uint8_t, decltype(di)> d8;
+  const hn::Rebind<uint16_t, decltype(di)> d_cell;
+  const auto one = hn::Set(di, 1);
+  for (size_t k = 0; k < kRansGroup; k += hn::Lanes(di)) {
+    const auto bits = hn::PromoteTo(di, hn::LoadU(d8, shifts + k));
+    const auto half = hn::ShiftRight<1>(hn::Shl(one, bits));
+    const auto high = hn::Shr(hn::Add(hn::LoadU(di, residuals + k), half), bits);
+    // Unsigned, because |-2^31| stays negative.
+    const auto size =
+        hn::BitCast(di, hn::Min(hn::BitCast(du32, hn::Abs(high)), hn::Set(du32, 4096u)));
+    // Exponent and first mantissa bit of a float count the classes; those of 16.0f are 262.
+    const auto classed = hn::Sub(hn::ShiftRight<22>(hn::BitCast(di, hn::ConvertTo(df, size))),
+                                 hn::Set(di, 262 - kDirectTokens));
+    const auto token = hn::IfThenElse(hn::Lt(size, hn::Set(di, kDirectTokens)), size, classed);
+    const auto negative = hn::Or(hn::Lt(high, hn::Zero(di)), hn::Eq(token, hn::Set(di, 32)));
+    const auto index = hn::Add(hn::IfThenElse(negative, hn::Neg(token), token), hn::Set(di, 32));
+    const auto context = hn::PromoteTo(di, hn::LoadU(d8, contexts + k));
+    const auto cell = hn::Add(hn::ShiftLeft<6>(context), index);
+    hn::StoreU(hn::DemoteTo(d_cell, cell), d_cell, cells + k);
+  }
+}
+
+// Groups of small residuals without low bits are tokens as they are. False and nothing done if they
+// are not.
+HWY_INLINE bool tokenize_small(const int32_t* residuals, const uint8_t* contexts, Cell* cells) {
+  const hn::CappedTag<int16_t, kRansGroup> d16;
+  const hn::RebindToUnsigned<decltype(d16)> du16_wide;
+  const hn::RepartitionToWide<decltype(d16)> d32;
+  const hn::Half<decltype(d16)> d16_half;
+  const hn::Rebind<uint8_t, decltype(d16)> d8;
+  constexpr size_t kLanes16 = hn::MaxLanes(d16), kVectors = kRansGroup / kLanes16;
+  hn::Vec<decltype(d16)> tokens[kVectors];
+  auto large = hn::Zero(du16_wide);
+  for (size_t k = 0; k < kVectors; ++k) {
+    const int32_t* const from = residuals + k * kLanes16;
+    const auto low = hn::DemoteTo(d16_half, hn::LoadU(d32, from));
+    const auto high = hn::DemoteTo(d16_half, hn::LoadU(d32, from + kLanes16 / 2));
+    tokens[k] = hn::Combine(d16, high, low);
+    const auto raised = hn::Add(tokens[k], hn::Set(d16, kDirectTokens - 1));
+    large = hn::Max(large, hn::BitCast(du16_wide, raised));
+  }
+  const auto most = hn::Set(du16_wide, 2 * (kDirectTokens - 1));
+  if (!hn::AllTrue(du16_wide, hn::Eq(hn::Max(large, most), most))) return false;
+  for (size_t k = 0; k < kVectors; ++k) {
+    const auto context = hn::PromoteTo(d16, hn::LoadU(d8, contexts + k * kLanes16));
+    const auto first = hn::Add(hn::ShiftLeft<6>(context), hn::Set(d16, 32));
+    hn::StoreU(hn::BitCast(du16_wide, hn::Add(first, tokens[k])), du16_wide, cells + k * kLanes16);
+  }
+  return true;
+}
+
 void tokenize(const int32_t* residuals, const uint8_t* contexts, const ContextShifts& shifts,
               size_t count, Cell* cells) {
   const ByteMap map_shift(shifts.shift, shifts.context_count);
-  alignas(64) uint8_t shift[kRansGroup];
-  const hn::FixedTag<float, kVector> df;
-  const V one = hn::Set(d, 1);
+  alignas(64) uint8_t shift[kRansGroup] = {};
+  bool shifted = false;  // any of the group
   size_t i = 0;
   for (; i + kRansGroup <= count; i += kRansGroup) {
-    hn::Store(map_shift(hn::LoadU(d_bytes, contexts + i)), d_bytes, shift);
-    for (size_t k = 0; k < kRansGroup; k += kVector) {
-      const V bits = widen(shift + k);
-      const V half = hn::ShiftRight<1>(hn::Shl(one, bits));
-      const V high = hn::Shr(hn::Add(hn::LoadU(d, residuals + i + k), half), bits);
-      // Unsigned, because |-2^31| stays negative.
-      const V size = hn::BitCast(d, hn::Min(hn::BitCast(du, hn::Abs(high)), hn::Set(du, 4096u)));
-      // Exponent and first mantissa bit of a float count the classes; those of 16.0f are 262.
-      const V classed = hn::Sub(hn::ShiftRight<22>(hn::BitCast(d, hn::ConvertTo(df, size))),
-                                hn::Set(d, 262 - kDirectTokens));
-      const V token = hn::IfThenElse(hn::Lt(size, hn::Set(d, kDirectTokens)), size, classed);
-      const M negative = hn::Or(hn::Lt(high, hn::Zero(d)), hn::Eq(token, hn::Set(d, 32)));
-      const V index = hn::Add(hn::IfThenElse(negative, hn::Neg(token), token), hn::Set(d, 32));
-      const V cell = hn::Add(hn::ShiftLeft<6>(widen(contexts + i + k)), index);
-      hn::StoreU(hn::DemoteTo(du16, cell), du16, cells + i + k);
+    if (shifts.max > 0) {
+      shifted = store_shifts(map_shift(hn::LoadU(d_bytes, contexts + i)), shift);
     }
+    if (!shifted && tokenize_small(residuals + i, contexts + i, cells + i)) continue;
+    tokenize_group(residuals + i, contexts + i, shift, cells + i);
   }
   context_rans_reference<int32_t>().tokenize(residuals + i, contexts + i, shifts, count - i,
                                              cells + i);
@@ -383,6 +427,15 @@ HWY_INLINE V multiply_high(V a, V b) {
   return hn::BitCast(d, hn::OddEven(hn::BitCast(du, odd), hn::BitCast(du, even)));
 }
 
+// Four entries of a table. Loads one by one are quicker than a gather.
+HWY_INLINE hn::Vec<D64> load_entries(const int64_t* entries, const Cell* cells) {
+  const hn::FixedTag<int64_t, 1> d_one;
+  const hn::FixedTag<int64_t, 2> d_two;
+  const auto entry = [&](size_t k) { return hn::LoadU(d_one, entries + cells[k]); };
+  return hn::Combine(D64(), hn::Combine(d_two, entry(3), entry(2)),
+                     hn::Combine(d_two, entry(1), entry(0)));
+}
+
 template <size_t kLanes>
 void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* contexts,
                   const Cell* cells, size_t count) {
@@ -390,7 +443,6 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
   const size_t whole = count / kRansGroup * kRansGroup;
   context_rans_reference<int32_t>().encode(writer, residuals + whole, contexts + whole,
                                            cells + whole, count - whole);
-  const D64 d64;
   const auto* entries = reinterpret_cast<const int64_t*>(writer.tables);
   const ByteMap map_shift(writer.shifts.shift, writer.shifts.context_count);
   const int max_shift = writer.shifts.max;
@@ -411,10 +463,8 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
       V packed[kVectors];
       V flags = hn::Zero(d);
       for (size_t k = 0; k < kVectors; ++k) {
-        const V cell = hn::PromoteTo(d, hn::LoadU(du16, cells + i + j + k * kVector));
-        const auto low = hn::GatherIndex(d64, entries, hn::PromoteTo(d64, hn::LowerHalf(cell)));
-        const auto high =
-            hn::GatherIndex(d64, entries, hn::PromoteTo(d64, hn::UpperHalf(hn::Half<D32>(), cell)));
+        const Cell* const at = cells + i + j + k * kVector;
+        const auto low = load_entries(entries, at), high = load_entries(entries, at + kVector / 2);
         reciprocals[k] = hn::ConcatEven(d, hn::BitCast(d, high), hn::BitCast(d, low));
         packed[k] = hn::ConcatOdd(d, hn::BitCast(d, high), hn::BitCast(d, low));
         flags = hn::Or(flags, packed[k]);
