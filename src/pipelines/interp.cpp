@@ -82,7 +82,8 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       reinterpret_cast<std::int32_t*>(workspace.residuals.reserve(count / 2 + 64));
   std::uint8_t* contexts = workspace.contexts.reserve(count + 64);
   T* wanted = reinterpret_cast<T*>(workspace.wanted.reserve(
-      (geometry.extents[3] + Refinement<T>::kMaxRun + predict::kRowSlack) * sizeof(T)));
+      (geometry.extents[3] + 2 * Refinement<T>::kMaxRun + predict::kRowSlack) * sizeof(T)));
+  std::vector<std::size_t>& rows = workspace.row_offsets;
   std::vector<std::size_t>& segments = workspace.segments;
   segments.clear();
   // Those of a chunk that is encoded once more are known.
@@ -160,38 +161,44 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
         }
       }
       const std::size_t length = cls.extents[3];
-      std::int32_t* row_codes = codes + done;
-      std::uint8_t* row_contexts = contexts + done;
       // A stencil's corrections go beyond the end of a row.
       const bool single = stencil.pairs != 0;
+      // Rows are quantised several at a time, from `begin` on.
+      std::size_t begin = 0, end = 0;
+      rows.clear();
+      const auto quantize_rows = [&](std::size_t step) {
+        if (!coder.quantize(wanted, end - begin, cls.points + begin, codes + done + begin,
+                            cls.magnitudes + begin, &max_error)) {
+          T* const points = cls.points + begin;
+          coder.for_each_exact(wanted, points, end - begin, workspace, [&](std::size_t k) {
+            exact.add(rows[k / length] + k % length * step);
+            contexts[done + begin + k] = kExactContext;
+            points[k] = coder.restore(0, finite_or_zero(points[k]));
+          });
+        }
+        begin = end;
+        rows.clear();
+      };
       refinement.for_each_run(odd, base, single, [&](const auto& run) {
-        const std::size_t row = cls.row(run.a, run.b, run.c), points_in_run = run.rows * length;
-        T* const points = cls.points + row;
+        T* const points = cls.points + end;
         refinement.predict_rows(odd, base, run.a, run.b, run.c, run.rows, level_set(s),
-                                row_contexts);
+                                contexts + done + end);
         for (std::size_t r = 0; r < run.rows; ++r) {
           if (stencil.pairs != 0) {
             coder.correct(stencil, stencils.row(run.a, run.b, run.c + r), length,
                           points + r * length);
           }
           const std::size_t offset = run.offset + r * run.along;
-          T* const to = wanted + r * length;
+          rows.push_back(offset);
+          T* const to = wanted + (end - begin) + r * length;
           if (run.step == 2) {
             coder.kernels().every_other(values + offset, count - offset, length, to);
           } else {
             for (std::size_t k = 0; k < length; ++k) to[k] = values[offset + k * run.step];
           }
         }
-        if (!coder.quantize(wanted, points_in_run, points, row_codes, cls.magnitudes + row,
-                            &max_error)) {
-          coder.for_each_exact(wanted, points, points_in_run, workspace, [&](std::size_t k) {
-            exact.add(run.offset + k / length * run.along + k % length * run.step);
-            row_contexts[k] = kExactContext;
-            points[k] = coder.restore(0, finite_or_zero(points[k]));
-          });
-        }
-        row_codes += points_in_run;
-        row_contexts += points_in_run;
+        end += run.rows * length;
+        if (end == cls.count || end - begin >= Refinement<T>::kMaxRun) quantize_rows(run.step);
       });
       segments.push_back(cls.count);
       done += cls.count;

@@ -65,6 +65,7 @@ struct Workspace {
   ScratchArray<std::uint8_t> cells;
   ScratchArray<std::uint8_t> stencil_contexts;
   std::vector<std::size_t> segments;
+  std::vector<std::size_t> row_offsets;  // in the chunk, of rows that are quantised together
   std::vector<std::uint8_t> bases;
   Wavefront wavefront;
   CausalModel causal_model;
