@@ -20,12 +20,14 @@ constexpr std::uint64_t kBoxValues = 4096, kLineValues = 1024;
 constexpr double kChoiceShare = 0.25;
 // Points that are looked at for roughness, a few neighbours at a time.
 constexpr std::uint64_t kRuns = 128, kRun = 4;
+// The largest of their residuals is scaled to about 2 to this power, so that floats hold them.
+constexpr int kLargest = 60;
 
-// log2 of a number of at least 1, to about 0.09, and continuous; in units of 2^-32, so that many
+// log2 of a number of at least 1, to about 0.09, and continuous; in units of 2^-12, so that many
 // can be added at once.
-constexpr double kRoughUnit = 0x1p-32;
-std::uint64_t rough_log2(double value) {
-  return (std::bit_cast<std::uint64_t>(value) - (std::uint64_t{1023} << 52)) >> 20;
+constexpr double kRoughUnit = 0x1p-12;
+std::uint32_t rough_log2(float value) {
+  return (std::bit_cast<std::uint32_t>(value) - (127u << 23)) >> 11;
 }
 
 // A chunk's shape, halved until it has at most so many values.
@@ -111,11 +113,12 @@ std::uint64_t encoded_bytes(const ArrayView& array, const plan::Plan& plan,
 }
 
 Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
-                     const std::vector<Region>& regions)
-    : low_(std::numeric_limits<double>::infinity()), high_(-low_) {
+                     const std::vector<Region>& regions) {
   const auto strides = array.strides ? *array.strides : contiguous_strides(array.shape);
-  residuals_.reserve(kRuns * kRun);
-  std::vector<double> beside_specials;
+  // Of points among others, and of those beside specials from the end down.
+  std::array<double, kRuns * kRun> residuals;
+  std::size_t among = 0, beside = residuals.size();
+  double low = std::numeric_limits<double>::infinity(), high = -low;
   constexpr int kOctaves = 8;
   std::array<std::uint16_t, 2048 / kOctaves> magnitudes{};  // how many, by exponent
   const auto look = [&]<class T>(const T* data) {
@@ -142,48 +145,62 @@ Roughness::Roughness(const ArrayView& array, std::optional<double> fill,
       for (; length > 0; --length, at += strides[region.shape.rank - 1]) {
         const T corner = data[at];
         const T others[] = {data[at + step[0]], data[at + step[1]], data[at + step[0] + step[1]]};
-        if (special(corner)) {
-          residuals_.push_back(0);
-          continue;
-        }
         const auto value = static_cast<double>(corner);
-        if (value != 0)
-          ++magnitudes[(std::bit_cast<std::uint64_t>(std::fabs(value)) >> 52) / kOctaves];
-        low_ = std::min(low_, value);
-        high_ = std::max(high_, value);
-        const bool first = !special(others[0]), second = !special(others[1]);
-        double residual = 0;
-        if (first || second) residual = value - static_cast<double>(others[first ? 0 : 1]);
-        if (!first || !second || special(others[2])) {
-          beside_specials.push_back(std::fabs(residual));
-          continue;
-        }
+        // A special value leaves nothing finite.
+        double residual = value - static_cast<double>(others[0]);
         if (step[1] != 0) {
           residual -= static_cast<double>(others[1]) - static_cast<double>(others[2]);
         }
-        residuals_.push_back(std::fabs(residual));
+        const bool plain = !fill && std::isfinite(residual);
+        if (!plain && special(corner)) {
+          residuals[among++] = 0;
+          continue;
+        }
+        if (value != 0)
+          ++magnitudes[(std::bit_cast<std::uint64_t>(std::fabs(value)) >> 52) / kOctaves];
+        low = std::min(low, value);
+        high = std::max(high, value);
+        if (plain || (!special(others[0]) && !special(others[1]) && !special(others[2]))) {
+          residuals[among++] = std::fabs(residual);
+          continue;
+        }
+        const bool first = !special(others[0]), second = !special(others[1]);
+        const T neighbour = first ? others[0] : second ? others[1] : corner;
+        residuals[--beside] = std::fabs(value - static_cast<double>(neighbour));
       }
     }
   };
   array.type == Type::f32 ? look(static_cast<const float*>(array.data))
                           : look(static_cast<const double*>(array.data));
+  low_ = low;
+  high_ = high;
   const std::uint32_t seen = std::accumulate(magnitudes.begin(), magnitudes.end(), 0u);
   std::size_t bin = 0;
   for (std::uint32_t below = magnitudes[0]; 8 * below < seen; below += magnitudes[bin]) ++bin;
   small_magnitude_ = static_cast<int>(bin) * kOctaves - 1023;
   // Where a mask ends little is seen; where specials are everywhere nothing else is.
   constexpr std::size_t kMany = 8;
-  const bool many = beside_specials.size() > residuals_.size() / kMany;
-  for (const double residual : beside_specials) residuals_.push_back(many ? residual : 0);
+  const bool many = residuals.size() - beside > among / kMany;
+  if (!many) std::fill(residuals.begin() + static_cast<std::ptrdiff_t>(beside), residuals.end(), 0);
+  residuals_.resize(among + residuals.size() - beside);
+  double largest = 0;
+  const auto each = [&](std::size_t i) { return residuals[i < among ? i : i - among + beside]; };
+  for (std::size_t i = 0; i < residuals_.size(); ++i) largest = std::max(largest, each(i));
+  largest = std::min(largest, std::numeric_limits<double>::max());
+  if (largest > 0) scale_ = std::ldexp(1, std::min(kLargest - std::ilogb(largest), 1023));
+  for (std::size_t i = 0; i < residuals_.size(); ++i) {
+    residuals_[i] = static_cast<float>(std::min(each(i), largest) * scale_);
+  }
 }
 
 double Roughness::bits(double bound_abs) const {
   // Noise of this magnitude takes about so much; the least keeps quotients of smooth arrays apart
   // from 0 / 0.
   constexpr double kNoise = 8, kLeast = 0.05;
-  const double inverse = kNoise / (2 * bound_abs);
-  std::uint64_t sum = 0;
-  for (const double residual : residuals_) sum += rough_log2(1 + residual * inverse);
+  const double most = std::ldexp(1, 126 - kLargest);
+  const auto inverse = static_cast<float>(std::min(kNoise / (2 * bound_abs) / scale_, most));
+  std::uint32_t sum = 0;
+  for (const float residual : residuals_) sum += rough_log2(1 + residual * inverse);
   return kLeast + kRoughUnit * static_cast<double>(sum) / static_cast<double>(residuals_.size());
 }
 

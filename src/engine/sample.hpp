@@ -38,7 +38,8 @@ class Roughness {
   int small_magnitude() const { return small_magnitude_; }
 
  private:
-  std::vector<double> residuals_;
+  std::vector<float> residuals_;  // times scale_
+  double scale_ = 1;
   double low_ = 0, high_ = 0;  // of the values seen
   int small_magnitude_ = 0;
 };
