@@ -45,59 +45,12 @@ bool is_better(double size, double other) {
 
 RateSearch::RateSearch(const ArrayView& array, const Options& options, const Shape& pieces,
                        pipelines::Workers& workers)
-    : array_(array), options_(options), workers_(workers), pieces_(pieces) {
-  // Short lines take hardly more in pieces.
-  is_cut_ = pieces.rank == 1 && options.preset == Preset::balanced;
+    : array_(array),
+      options_(options),
+      workers_(workers),
+      bounds_(array, options, pieces, workers) {
   target_bytes_ =
       static_cast<double>(array.shape.count() * size_of(array.type)) / options.bound.value;
-}
-
-double RateSearch::Try::step() const { return log2_of(bound_abs * ((256.0 - finer) / 256)); }
-
-plan::Plan RateSearch::plan(const Try& attempt) const {
-  plan::Plan plan = plan_;
-  if (attempt.bound_abs == 0) return plan;
-  double bound = attempt.bound_abs;
-  if (attempt.margin < format::kGrid) bound /= 1 - exp2_of(-attempt.margin);
-  if (options_.max_abs) bound = std::min(bound, *options_.max_abs);
-  plan::change_bound(array_, bound, workers_, &plan);
-  plan.header.margin = plan.parameters.margin = attempt.margin;
-  if (is_cut_) plan.header.chunk = pieces_;
-  plan.parameters.finer = static_cast<std::uint8_t>(attempt.finer);
-  return plan;
-}
-
-// No bound above the width of the range is of use.
-double RateSearch::highest_for(double width) const {
-  double bound = std::min(width, plan::largest_bound(array_.type));
-  if (options_.max_abs) bound = std::min(bound, *options_.max_abs);
-  return log2_of(bound);
-}
-
-// Not outside by rounding.
-double RateSearch::bound_of(double log_bound) const {
-  return std::clamp(exp2_of(log_bound), plan::least_bound(array_.type),
-                    plan::largest_bound(array_.type));
-}
-
-double RateSearch::within_reach(double log_bound) {
-  if (log_bound > highest_ && !knows_highest_) {
-    const auto range = plan::value_range(array_, fill_, workers_);
-    knows_highest_ = true;
-    const double width = range.high - range.low;
-    if (std::isfinite(width)) highest_ = std::max(highest_, highest_for(width));
-  }
-  return std::clamp(log_bound, lowest_, highest_);
-}
-
-// Steps near values' last bits are not where they are asked for.
-bool RateSearch::is_lowest(double log_bound) const { return log_bound <= lowest_ + 0.5; }
-
-// Most values may be much smaller than a few.
-void RateSearch::go_deeper() {
-  constexpr double kDeeper = 10;
-  deeper_ = true;
-  lowest_ = std::max(lowest_ - kDeeper, log2_of(plan::least_bound(array_.type)));
 }
 
 // The log of the bound at which the sample takes about 2^log_bits bits a value.
@@ -111,14 +64,14 @@ double RateSearch::solve(double log_bits) {
   const double trusted = rehearses_ ? 2 * kTrusted : kTrusted;
   const std::vector<SampledCurve::Point>& points = sampled_->points();
   const double rough = rough_bits(exp2_of(log_bits), automatic_, options_.preset);
-  double at = 0, low = lowest_, high = highest_;
+  double at = 0, low = bounds_.lowest(), high = bounds_.highest();
   for (int halvings = 0; halvings < 8; ++halvings) {
     at = (low + high) / 2;
     (sampled_->whole().bits(exp2_of(at)) > rough ? low : high) = at;
   }
   const double looked = at;
   // With these it takes more, and less.
-  double finer = lowest_ - kOnwards, coarser = highest_ + kOnwards;
+  double finer = bounds_.lowest() - kOnwards, coarser = bounds_.highest() + kOnwards;
   for (int step = 0; step < kSteps; ++step) {
     if (points.size() == 1) {
       // One bit for each doubling of the bound, and more of those where there are few bits.
@@ -136,15 +89,15 @@ double RateSearch::solve(double log_bits) {
     const double middle = (finer + coarser) / 2;
     if (at <= finer) at = std::min(finer + kOnwards, middle);
     if (at >= coarser) at = std::max(coarser - kOnwards, middle);
-    at = within_reach(at);
-    const Try attempt = with_reserve(at);
+    at = bounds_.within_reach(at);
+    const Try attempt = bounds_.with_reserve(at);
     if (attempt.stair != 1) at = attempt.step();
     if (sampled_->has_near(at, points.size() > 1 ? trusted : kSame)) break;
-    const double size = sampled_->take(at, plan(attempt), workers_);
+    const double size = sampled_->take(at, bounds_.plan(attempt), workers_);
     (size > log_bits ? finer : coarser) = at;
-    if (is_lowest(at) && size < log_bits && !deeper_) {
-      go_deeper();
-      finer = lowest_ - kOnwards;
+    if (bounds_.is_lowest(at) && size < log_bits && !bounds_.is_deeper()) {
+      bounds_.go_deeper();
+      finer = bounds_.lowest() - kOnwards;
     }
     if (automatic_ && step + 1 >= kFewSteps && std::fabs(size - log_bits) < kNowhere) break;
   }
@@ -154,7 +107,7 @@ double RateSearch::solve(double log_bits) {
   // Where blocks are packed, what was looked at errs in other ways than the sample does.
   constexpr double kLook = 0.35;
   if (rehearses_ && !automatic_) found += kLook * (looked - found);
-  return within_reach(found);
+  return bounds_.within_reach(found);
 }
 
 // Of a value, log2.
@@ -168,48 +121,31 @@ double RateSearch::bytes_for_chunks(double other_bytes) const {
 }
 
 Result<RateSearch::Try> RateSearch::first() {
-  auto plan = plan::plan_for_bound(array_, options_, 0, workers_);
-  if (!plan) return plan.error();
-  plan_ = *plan;
-  grained_ = plan_;
-  // A few chunks cannot make up for each other's.
-  constexpr std::uint64_t kFewChunks = 4;
-  const Grid grid(array_.shape, pieces_.rank > 0 ? pieces_ : plan_.header.chunk);
-  on_stairs_ =
-      plan::near_last_bits(array_.type, options_.bound.value) && grid.count() >= kFewChunks;
-  plan_.magnitude = 0;  // steps are so much finer than bounds that the usual margin will do
+  if (const Status status = bounds_.begin(); !status) return status.error();
   const std::uint64_t count = array_.shape.count();
   if (count == 0) return Try{};
-  fill_ = plan->parameters.fill;
+  const plan::Plan& plan = bounds_.plan();
+  const auto& fill = plan.parameters.fill;
   // Elsewhere a rehearsal is no less work than a compression.
-  automatic_ = plan->parameters.pipeline == Pipeline::automatic;
-  rehearses_ = automatic_ || plan->parameters.pipeline == Pipeline::blockpack;
+  automatic_ = plan.parameters.pipeline == Pipeline::automatic;
+  rehearses_ = automatic_ || plan.parameters.pipeline == Pipeline::blockpack;
   const bool perhaps_lossless = options_.bound.value < most_lossless(array_.type, options_.preset);
   const std::uint64_t values =
       automatic_
           ? std::max(count / kSmallSampleShare, perhaps_lossless ? kLeastSample : kLeastSmallSample)
           : std::max(count / kSampleShare, kLeastSample);
-  sampled_.emplace(array_, plan->header.chunk, fill_, std::min(values, kMostSample));
+  sampled_.emplace(array_, plan.header.chunk, fill, std::min(values, kMostSample));
   const Roughness& whole = sampled_->whole();
   // The values seen tell the range well enough, unless they are all the same.
-  knows_highest_ = !(whole.high() > whole.low());
-  const auto range = knows_highest_ ? plan::value_range(array_, fill_, workers_)
-                                    : plan::ValueRange{whole.low(), whole.high()};
-  const double width = std::min(range.high - range.low, std::numeric_limits<double>::max());
-  highest_ = highest_for(width);
-  const double floor = log2_of(plan::least_bound(array_.type));
-  only_lossless_ = !(range.high > range.low) || highest_ < floor;
+  const bool sure = !(whole.high() > whole.low());
+  const auto range = sure ? plan::value_range(array_, fill, workers_)
+                          : plan::ValueRange{whole.low(), whole.high()};
+  only_lossless_ = !bounds_.set_values(range.low, range.high, sure, whole.small_magnitude());
   if (only_lossless_) return Try{};
-  const double below = array_.type == Type::f32 ? 26 : 55;
-  // Most values may be much smaller than a few are.
-  constexpr double kMuch = 16;
-  double largest = log2_of(width);
-  if (largest - whole.small_magnitude() > kMuch) largest = whole.small_magnitude() + kMuch / 2;
-  lowest_ = std::clamp(largest - below, floor, highest_);
   // For one who packs blocks a try is as much work as ten compressions, and how much of an array is
   // masked is not seen well. Where values repeat, boxes may take less than chunks do.
   constexpr double kLikely = 1.05, kLikelyRepeating = 0.95, kVeryLikely = 0.9;
-  const double likely = !automatic_ && fill_                        ? kVeryLikely
+  const double likely = !automatic_ && fill                         ? kVeryLikely
                         : options_.bound.value > kUsualMostLossless ? kLikelyRepeating
                                                                     : kLikely;
   if (perhaps_lossless && may_be_lossless(likely)) return Try{};
@@ -233,7 +169,7 @@ bool RateSearch::may_be_lossless(double most) const {
   Bits seen;
   for (const Look& look : looks) {
     if (automatic_ && look.upto < upto) continue;
-    seen.add(sampled_->sample().lossless_bits(plan_, workers_, from, look.upto));
+    seen.add(sampled_->sample().lossless_bits(bounds_.plan(), workers_, from, look.upto));
     if (seen.each() > look.most * wanted) return false;
     from = look.upto;
   }
@@ -242,11 +178,11 @@ bool RateSearch::may_be_lossless(double most) const {
 
 RateSearch::Try RateSearch::lossy() {
   const double found = solve(bits_wanted());
-  Try result = with_reserve(found);
+  Try result = bounds_.with_reserve(found);
   // One of few steps does not meet a size, several chunks with some of them do.
   constexpr unsigned kFewSteps = 16;
   const bool few = result.stair == 0 || 256 - result.finer < kFewSteps * result.stair;
-  is_cut_ = is_cut_ || (few && pieces_.rank > 0);
+  if (few) bounds_.cut();
   result.rehearsal = rehearses_;
   return result;
 }
@@ -266,7 +202,7 @@ double RateSearch::slope() const {
       const double run = points.back().bound - points.front().bound;
       const double at = points_.empty() ? points.front().bound : points_.back().bound;
       const auto look = [&](double bound) {
-        return evenly(log2_of(sampled_->whole().bits(bound_of(bound))));
+        return evenly(log2_of(sampled_->whole().bits(bounds_.bound_of(bound))));
       };
       const double rough = (look(at + kAbove) - look(at - kBelow)) / (kAbove + kBelow);
       sampled = std::min((run * sampled + kFull * rough) / (run + kFull), SampledCurve::kFlattest);
@@ -274,7 +210,7 @@ double RateSearch::slope() const {
   }
   // Where values have many bits a leap is not a slope.
   constexpr double kSteepest = -1.25;
-  if (on_stairs_) sampled = std::max(sampled, kSteepest);
+  if (bounds_.on_stairs()) sampled = std::max(sampled, kSteepest);
   for (std::size_t i = points_.size(); i-- > 1;) {
     const Point &last = points_.back(), &other = points_[i - 1];
     const double run = last.bound - other.bound;
@@ -288,45 +224,6 @@ double RateSearch::slope() const {
     return std::clamp(seen, kUnlike * sampled, sampled / kUnlike);
   }
   return sampled;
-}
-
-// A bound twice as coarse as the step that is wanted, so that the size can still be changed either
-// way.
-RateSearch::Try RateSearch::with_reserve(double wanted) {
-  const double step = bound_of(wanted);
-  if (const auto stair = on_stairs(step)) return *stair;
-  const double bound = std::min(2 * step, bound_of(highest_));
-  const auto finer = static_cast<unsigned>(256 * (1 - step / bound));
-  return {std::min(step / ((256.0 - finer) / 256), bound), finer};
-}
-
-// Near values' last bits the multiples of their distance are good steps, and where that is not the
-// same for all, or more than a step, the powers of two: the nearest of them, under a bound that is
-// a power of two at least twice as coarse.
-std::optional<RateSearch::Try> RateSearch::on_stairs(double half_step) {
-  if (!on_stairs_) return {};
-  constexpr double kMiddle = 1.4142135623730951;
-  constexpr int kFewBits = 6;  // else roundings are much less than a step
-  // A few values tell whether these are near, all of them where they are.
-  const bool knows = std::exchange(grained_.knows_magnitude, true);
-  plan::change_bound(array_, half_step, workers_, &grained_);
-  int bits = grained_.parameters.margin - format::kGrid;
-  grained_.knows_magnitude = knows;
-  if (bits < 0 || bits > kFewBits) return {};
-  plan::change_bound(array_, half_step, workers_, &grained_);
-  bits = grained_.parameters.margin - format::kGrid;
-  const double power = std::ldexp(1, std::ilogb(half_step)), grain = std::ldexp(power, -bits);
-  const double nearest = bits > 0 ? grain * std::nearbyint(half_step / grain)
-                                  : power * (half_step < kMiddle * power ? 1 : 2);
-  const double bound = std::ldexp(power, nearest > power ? 2 : 1);
-  if (bound > bound_of(highest_)) return {};
-  Try result;
-  result.bound_abs = bound;
-  result.finer = 256 - static_cast<unsigned>(std::nearbyint(256 * nearest / bound));
-  // Two octaves of powers of two, or the same grain.
-  result.margin = format::kGrid + (bits == 0 ? 2 : std::ilogb(bound / grain));
-  result.stair = bits == 0 ? 0 : static_cast<unsigned>(256 * grain / bound);
-  return result;
 }
 
 RateSearch::Wanted RateSearch::wanted(double other_bytes) const {
@@ -358,7 +255,7 @@ Pass RateSearch::pass(const Try& attempt, std::vector<std::uint64_t> values,
     goal.coarsest = attempt.finer - std::min(attempt.finer, 256 - attempt.finer);
   }
   goal.slope = slope();
-  goal.try_coarser = goal.step < highest_ && given_up_ < kOften;
+  goal.try_coarser = goal.step < bounds_.highest() && given_up_ < kOften;
   goal.try_finer = given_up_ < kSometimes;
   return {std::move(values), sizes_, goal};
 }
@@ -399,7 +296,7 @@ std::optional<double> RateSearch::next_bound() {
   if (known && (wanted <= too_large_at_ || wanted >= too_small_at_)) {
     wanted = (too_large_at_ + too_small_at_) / 2;
   }
-  wanted = within_reach(wanted);
+  wanted = bounds_.within_reach(wanted);
   if (std::fabs(wanted - last.bound) < 1e-4) return {};
   return wanted;
 }
@@ -454,7 +351,7 @@ std::optional<RateSearch::Try> RateSearch::last_resort(std::vector<pipelines::Ch
 RateSearch::Try RateSearch::afresh_at_highest(std::vector<pipelines::Choice>* choices) {
   fresh_at_highest_ = true;
   choose_anew(choices);
-  return with_reserve(highest_);
+  return bounds_.with_reserve(bounds_.highest());
 }
 
 std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass& pass,
@@ -509,7 +406,7 @@ std::optional<RateSearch::Try> RateSearch::after(const Try& attempt, const Pass&
 
 // By the samples, or, where these led to a lossless one, with the least loss.
 std::optional<RateSearch::Try> RateSearch::after_lossless() {
-  return sampled_->points().empty() ? lossy() : with_reserve(lowest_);
+  return sampled_->points().empty() ? lossy() : bounds_.with_reserve(bounds_.lowest());
 }
 
 // On stairs one comes back to the same steps. The second time what chunks take is better known.
@@ -528,7 +425,7 @@ std::optional<RateSearch::Try> RateSearch::between(std::vector<pipelines::Choice
   if (best_size_ > kFarTooSmall) return {};
   const double low = std::max(too_large_at_, log2_of(plan::least_bound(array_.type)));
   if (times_between_++ < kTimes && low + kNear < too_small_at_) {
-    const Try middle = with_reserve((low + too_small_at_) / 2);
+    const Try middle = bounds_.with_reserve((low + too_small_at_) / 2);
     if (!is_known(middle)) {
       choose_anew(choices);
       return middle;
@@ -550,8 +447,8 @@ std::optional<RateSearch::Try> RateSearch::coarser(const Try& last) {
       [](const Point& a, const Point& b) { return std::fabs(a.size) < std::fabs(b.size); });
   const double from = times_coarser_ == 0 ? least->bound : last.step();
   for (bool first = times_coarser_ == 0; times_coarser_ < kTimes; first = false) {
-    const double step = within_reach(from + kFirst * exp2_of(times_coarser_++));
-    const Try result = with_reserve(step);
+    const double step = bounds_.within_reach(from + kFirst * exp2_of(times_coarser_++));
+    const Try result = bounds_.with_reserve(step);
     if (!is_known(result)) {
       return first || step > last.step() + kSame ? std::optional(result) : std::nullopt;
     }
@@ -573,12 +470,12 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   // a rehearsal is most of a compression, giving up a few chunks of one is less work.
   constexpr double kFair = 0.003, kNear = 0.15, kNearTwo = 0.3, kNearMany = 0.25, kNearBlocks = 1.5,
                    kNearOnStairs = 0.2;
-  if (!result || std::fabs(size) < kFair) return with_reserve(step);
+  if (!result || std::fabs(size) < kFair) return bounds_.with_reserve(step);
   if (result->bound_abs == 0) return *result;
   // Differences are soon chosen anew.
   constexpr double kFar = 0.3;
   if (!automatic_ && std::fabs(result->step() - step) > kFar) choices->clear();
-  double near = on_stairs_ ? kNearOnStairs : kNearBlocks;
+  double near = bounds_.on_stairs() ? kNearOnStairs : kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) {
     near = kNearMany;
   } else if (automatic_) {
@@ -595,13 +492,13 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
 std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& attempt,
                                                   std::vector<ChunkSize> sizes,
                                                   std::vector<pipelines::Choice>* choices) {
-  if (is_lowest(here.bound) && here.size < log2_of(kLeastSize)) {
+  if (bounds_.is_lowest(here.bound) && here.size < log2_of(kLeastSize)) {
     // Or perhaps nothing needs to be lost.
-    if (deeper_) return lossless_failed_ ? std::nullopt : std::optional(Try{});
-    go_deeper();
+    if (bounds_.is_deeper()) return lossless_failed_ ? std::nullopt : std::optional(Try{});
+    bounds_.go_deeper();
   }
   constexpr double kRounding = 1e-9;
-  if (attempt.step() >= highest_ - kRounding && here.size > 0) {
+  if (attempt.step() >= bounds_.highest() - kRounding && here.size > 0) {
     // The ways that were good elsewhere may not be the best here.
     if (chosen_anew_ || fresh_at_highest_) return {};
     return afresh_at_highest(choices);
@@ -609,7 +506,7 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
   if (!chosen_anew_ && is_dear(here) && times_chosen_anew_++ < kMostChosenAnew) {
     std::erase_if(points_, [&](const Point& each) { return each.chosen_at == chosen_at_; });
     choose_anew(choices);
-    return with_reserve(attempt.step());
+    return bounds_.with_reserve(attempt.step());
   }
   if (std::exchange(chosen_anew_, false)) chosen_at_ = here.bound;
   sizes_ = std::move(sizes);
@@ -617,7 +514,7 @@ std::optional<RateSearch::Try> RateSearch::better(const Point& here, const Try& 
   points_.back().chosen_at = chosen_at_;
   auto wanted = next_bound();
   if (!wanted) return {};
-  const Try result = with_reserve(*wanted);
+  const Try result = bounds_.with_reserve(*wanted);
   if (here.sure && is_known(result)) return {};
   forget_if_far(*wanted, here.bound, choices);
   return result;

@@ -11,9 +11,9 @@
 #include <optional>
 #include <vector>
 
-#include "container/format.hpp"
 #include "engine/pass.hpp"
 #include "engine/sampled_curve.hpp"
+#include "engine/trial_bounds.hpp"
 #include "pipelines/workers.hpp"
 #include "plan/plan.hpp"
 
@@ -32,20 +32,9 @@ class RateSearch {
   RateSearch(const ArrayView& array, const Options& options, const Shape& pieces,
              pipelines::Workers& workers);
 
-  // A bound to try, and by how many 256ths the step that is expected to meet the size is finer than
-  // its own.
-  struct Try {
-    double bound_abs = 0;  // 0: nothing needs to be lost
-    unsigned finer = 0;
-    bool rehearsal = false;  // only to see what chunks take
-    int margin = format::kMaxMargin;
-    unsigned stair = 1;  // of steps, in 256ths of the bound's (see engine/pass.hpp)
-
-    // Half the expected step, log2.
-    double step() const;
-  };
+  using Try = TrialBounds::Try;
   Result<Try> first();
-  plan::Plan plan(const Try& attempt) const;
+  plan::Plan plan(const Try& attempt) const { return bounds_.plan(attempt); }
   // A compression with this bound. `values` of each chunk; `other_bytes` of the stream.
   Pass pass(const Try& attempt, std::vector<std::uint64_t> values, double other_bytes) const;
   // Bytes of a chunk that is all there is, as estimates of it should come out.
@@ -76,11 +65,6 @@ class RateSearch {
   };
   Try lossy();
   double solve(double log_bits);
-  bool is_lowest(double log_bound) const;
-  void go_deeper();
-  double highest_for(double width) const;
-  double bound_of(double log_bound) const;
-  double within_reach(double log_bound);
   double bits_wanted() const;
   double bytes_for_chunks(double other_bytes) const;
   double slope() const;
@@ -98,8 +82,6 @@ class RateSearch {
                            std::vector<pipelines::Choice>* choices);
   std::optional<Try> last_resort(std::vector<pipelines::Choice>* choices);
   Try afresh_at_highest(std::vector<pipelines::Choice>* choices);
-  Try with_reserve(double wanted);
-  std::optional<Try> on_stairs(double half_step);
   bool is_dear(const Point& here) const;
   // Ways in which chunks are encoded, and what they take.
   void choose_anew(std::vector<pipelines::Choice>* choices);
@@ -109,23 +91,15 @@ class RateSearch {
   const ArrayView& array_;
   const Options& options_;
   pipelines::Workers& workers_;
-  plan::Plan plan_;     // for any bound
-  plan::Plan grained_;  // for one of which only the margin is of interest
-  Shape pieces_;
-  bool is_cut_ = false;  // into these, unless nothing is lost
+  TrialBounds bounds_;
   double target_bytes_;
-  std::optional<double> fill_;
-  double lowest_ = 0, highest_ = 0;  // log2 of the bounds that make sense
-  bool knows_highest_ = false;       // or only that it is not lower
-  bool deeper_ = false;              // the lowest one has been lowered
-  bool fresh_at_highest_ = false;    // chunks have been encoded there in ways chosen there
-  bool only_lossless_ = false;       // no bound is of use
-  bool on_stairs_ = false;           // where steps near values' last bits are
-  bool lossless_failed_ = false;     // to be small enough
-  bool lossless_given_up_ = false;   // when it seemed to fail; not a second time
-  bool is_last_ = false;             // nothing is tried after this one
-  bool automatic_ = false;           // the choice of pipelines
-  bool rehearses_ = false;           // before compressing
+  bool fresh_at_highest_ = false;   // chunks have been encoded there in ways chosen there
+  bool only_lossless_ = false;      // no bound is of use
+  bool lossless_failed_ = false;    // to be small enough
+  bool lossless_given_up_ = false;  // when it seemed to fail; not a second time
+  bool is_last_ = false;            // nothing is tried after this one
+  bool automatic_ = false;          // the choice of pipelines
+  bool rehearses_ = false;          // before compressing
 
   std::optional<SampledCurve> sampled_;
 
