@@ -13,18 +13,16 @@
 namespace firn::encode {
 namespace {
 
-// Into four histograms in turn, or two of them twice: equal neighbours do not wait for each other.
-void count_cells(const Cell* cells, std::size_t count,
-                 const std::array<std::uint32_t*, 4>& histograms) {
+// Into several histograms in turn, from `size` to `size`: equal neighbours do not wait for each
+// other.
+template <std::size_t kTables>
+void count_cells(const Cell* cells, std::size_t count, std::uint32_t* histograms,
+                 std::size_t size) {
   std::size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const auto four = load_le<std::uint64_t>(reinterpret_cast<const std::uint8_t*>(cells + i));
-    ++histograms[0][four & 0xFFFF];
-    ++histograms[1][four >> 16 & 0xFFFF];
-    ++histograms[2][four >> 32 & 0xFFFF];
-    ++histograms[3][four >> 48];
+  for (; i + kTables <= count; i += kTables) {
+    for (std::size_t k = 0; k < kTables; ++k) ++histograms[k * size + cells[i + k]];
   }
-  for (; i < count; ++i) ++histograms[0][cells[i]];
+  for (; i < count; ++i) ++histograms[cells[i]];
 }
 
 // Histograms of a sample: by context, magnitudes by width, twice, and residuals modulo 4.
@@ -241,6 +239,7 @@ const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contex
   const std::size_t size = static_cast<std::size_t>(shifts.context_count) * kTokenCount;
   // More of them only where that is no more work than counting.
   const std::size_t tables = 2 * size <= count ? 4 : 2;
+  const auto count_into = tables == 4 ? count_cells<4> : count_cells<2>;
   std::uint32_t* counts = memory.reserve(std::max(kSampleBins, tables * size));
   const std::uint64_t guessed =
       choose_shifts(residuals, contexts, count, one_in != 0, counts, shifts);
@@ -253,8 +252,7 @@ const std::uint32_t* count_tokens(const Q* residuals, const std::uint8_t* contex
     // Not always the same of its neighbours.
     const std::size_t begin = all ? 0 : (i * one_in + spread(i, one_in)) * block;
     tokenize(residuals + begin, contexts + begin, shifts, block, cells + begin);
-    count_cells(cells + begin, block,
-                {counts, counts + size, counts + 2 % tables * size, counts + 3 % tables * size});
+    count_into(cells + begin, block, counts, size);
   }
   for (std::size_t table = 1; table < tables; ++table) {
     for (std::size_t k = 0; k < size; ++k) counts[k] += counts[table * size + k];

@@ -164,11 +164,9 @@ encode::CereszHeader ceresz_header(Pipeline pipeline) {
 
 }  // namespace
 
-std::size_t blockpack_payload_capacity(std::size_t count, std::size_t value_bytes) {
-  const std::size_t packed =
-      std::max(encode::blockpack_capacity(count, 8),
-               encode::ceresz_capacity(count, encode::CereszHeader::four_bytes));
-  return payload_head_capacity(count, count * value_bytes) + packed;
+std::size_t blockpack_payload_capacity(std::size_t count) {
+  return std::max(encode::blockpack_capacity(count, 8),
+                  encode::ceresz_capacity(count, encode::CereszHeader::four_bytes));
 }
 
 template <class T>

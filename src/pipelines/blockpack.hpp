@@ -13,7 +13,8 @@ bool encode_blockpack(const Box<const T>& chunk, const Parameters& parameters, W
 template <class T>
 bool decode_blockpack(std::span<const std::uint8_t> payload, const Parameters& parameters,
                       const Box<T>& chunk, Workspace& workspace);
-std::size_t blockpack_payload_capacity(std::size_t count, std::size_t value_bytes);
+// Bytes behind the head of a payload, at most.
+std::size_t blockpack_payload_capacity(std::size_t count);
 
 // `pipeline` is ceresz or ceresz4. Codes of more than 32 bits are not part of CereSZ: false.
 template <class T>

@@ -36,9 +36,8 @@ constexpr std::size_t rans_capacity(std::size_t count, std::size_t slots) {
 
 }  // namespace
 
-std::size_t causal_capacity(std::size_t count, std::size_t value_bytes) {
-  return payload_head_capacity(count, count * value_bytes) + 512 +
-         rans_capacity(count, max_slots(count));
+std::size_t causal_capacity(std::size_t count) {
+  return 512 + rans_capacity(count, max_slots(count));
 }
 
 template <class T>

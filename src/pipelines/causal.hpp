@@ -17,7 +17,8 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
 template <class T>
 bool decode_causal(std::span<const std::uint8_t> payload, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace);
-std::size_t causal_capacity(std::size_t count, std::size_t value_bytes);
+// Bytes behind the head of a payload, at most.
+std::size_t causal_capacity(std::size_t count);
 std::string describe_causal(std::span<const std::uint8_t> payload, int rank, unsigned tighter);
 
 }  // namespace firn::pipelines

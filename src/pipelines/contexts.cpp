@@ -162,9 +162,8 @@ bool decode_as(ByteReader& in, const PayloadHead& head, const Parameters& parame
 
 }  // namespace
 
-std::size_t contexts_capacity(std::size_t count, std::size_t value_bytes) {
-  return payload_head_capacity(count, count * value_bytes) + 16 +
-         encode::context_rans_capacity<std::int64_t>(count);
+std::size_t contexts_capacity(std::size_t count) {
+  return 16 + encode::context_rans_capacity<std::int64_t>(count);
 }
 
 template <class T>

@@ -14,6 +14,7 @@ bool encode_contexts(const Box<const T>& chunk, const Parameters& parameters, Wo
 template <class T>
 bool decode_contexts(std::span<const std::uint8_t> payload, const Parameters& parameters,
                      const Box<T>& chunk, Workspace& workspace);
-std::size_t contexts_capacity(std::size_t count, std::size_t value_bytes);
+// Bytes behind the head of a payload, at most.
+std::size_t contexts_capacity(std::size_t count);
 
 }  // namespace firn::pipelines

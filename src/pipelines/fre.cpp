@@ -87,9 +87,8 @@ std::uint8_t flags_of(bool exact, bool rounded, bool exchanged) {
 
 }  // namespace
 
-std::size_t fre_capacity(std::size_t count, std::size_t value_bytes) {
-  return 16 + encode::exact_points_capacity(count, count * value_bytes) +
-         encode::kFreStreams * (kMaxVarintBytes + 8) + count * 8;
+std::size_t fre_capacity(std::size_t count) {
+  return encode::kFreStreams * (kMaxVarintBytes + 8) + count * 8;
 }
 
 template <class T>

@@ -11,7 +11,8 @@
 
 namespace firn::pipelines {
 
-std::size_t fre_capacity(std::size_t count, std::size_t value_bytes);
+// Bytes behind the head of a payload, at most.
+std::size_t fre_capacity(std::size_t count);
 
 // False: the bound needs more mantissa bits than the codes have room for, or too many values are
 // special.

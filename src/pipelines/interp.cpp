@@ -61,9 +61,8 @@ bool read_base(ByteReader& in, const Geometry& geometry, std::size_t spacing, un
 
 }  // namespace
 
-std::size_t interp_capacity(std::size_t count, std::size_t value_bytes) {
-  return payload_head_capacity(count, count * value_bytes) + 1024 +
-         count / kMinTrainedPoints * kMaxStencilBytes +
+std::size_t interp_capacity(std::size_t count) {
+  return 1024 + count / kMinTrainedPoints * kMaxStencilBytes +
          encode::context_rans_capacity<std::int32_t>(count);
 }
 

@@ -28,7 +28,8 @@ bool preview_interp(std::span<const std::uint8_t> payload, const Parameters& par
 template <class T>
 bool decode_interp(std::span<const std::uint8_t> payload, const Parameters& parameters,
                    const Box<T>& chunk, Workspace& workspace);
-std::size_t interp_capacity(std::size_t count, std::size_t value_bytes);
+// Bytes behind the head of a payload, at most.
+std::size_t interp_capacity(std::size_t count);
 std::string describe_interp(std::span<const std::uint8_t> payload, int rank, unsigned tighter);
 
 }  // namespace firn::pipelines

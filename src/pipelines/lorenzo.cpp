@@ -465,9 +465,8 @@ std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank, un
   return in.ok() ? text : "damaged";
 }
 
-std::size_t lorenzo_capacity(std::size_t count, std::size_t value_bytes) {
-  return payload_head_capacity(count, count * value_bytes) + 64 + 2 * encode::kMaxHuffmanSymbols +
-         count * 8 + encode::huffman_capacity(count);
+std::size_t lorenzo_capacity(std::size_t count) {
+  return 64 + 2 * encode::kMaxHuffmanSymbols + count * 8 + encode::huffman_capacity(count);
 }
 
 template <class T>

@@ -23,6 +23,7 @@ std::size_t sample_lorenzo(const Box<const T>& chunk, const Parameters& paramete
 // The head and the book in words.
 std::string describe_lorenzo(std::span<const std::uint8_t> payload, int rank, unsigned tighter);
 
-std::size_t lorenzo_capacity(std::size_t count, std::size_t value_bytes);
+// Bytes behind the head of a payload, at most.
+std::size_t lorenzo_capacity(std::size_t count);
 
 }  // namespace firn::pipelines

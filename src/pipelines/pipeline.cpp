@@ -75,12 +75,15 @@ void decode_values(const std::uint8_t* from, std::size_t step, const Box<T>& chu
 std::size_t payload_capacity(std::size_t count, Type type, Pipeline pipeline) {
   const std::size_t bytes = size_of(type);
   const std::size_t lossless = encode::Lossless::capacity(count * bytes) + 16;
+  // That of `fre` has exact points and less besides.
+  const std::size_t head = payload_head_capacity(count, count * bytes);
   if (pipeline == Pipeline::blockpack) {
-    return std::max(lossless, blockpack_payload_capacity(count, bytes));
+    return std::max(lossless, head + blockpack_payload_capacity(count));
   }
-  return std::max({lorenzo_capacity(count, bytes), blockpack_payload_capacity(count, bytes),
-                   contexts_capacity(count, bytes), interp_capacity(count, bytes),
-                   causal_capacity(count, bytes), fre_capacity(count, bytes), lossless});
+  const std::size_t rest = std::max({lorenzo_capacity(count), blockpack_payload_capacity(count),
+                                     contexts_capacity(count), interp_capacity(count),
+                                     causal_capacity(count), fre_capacity(count)});
+  return std::max(lossless, head + rest);
 }
 
 template <class T>

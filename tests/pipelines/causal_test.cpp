@@ -30,7 +30,8 @@ void check_round_trip(const Shape& shape, const std::vector<T>& values, double b
   std::vector<std::uint8_t> first;
   for (const simd::Target target : simd::available_targets()) {
     Workspace workspace(0, target);
-    std::vector<std::uint8_t> payload(causal_capacity(values.size(), sizeof(T)));
+    std::vector<std::uint8_t> payload(
+        payload_capacity(values.size(), sizeof(T) == 4 ? Type::f32 : Type::f64));
     Encoded encoded;
     ASSERT_TRUE(encode_causal(chunk, parameters, workspace, payload.data(), &encoded));
     payload.resize(encoded.size);
@@ -100,7 +101,7 @@ TEST(CausalPrediction, TakesFewBitsForWhatItCanPredict) {
   parameters.bound_abs = 0.01;
   parameters.margin = 10;
   Workspace workspace(0);
-  std::vector<std::uint8_t> payload(causal_capacity(values.size(), sizeof(double)));
+  std::vector<std::uint8_t> payload(payload_capacity(values.size(), Type::f64));
   Encoded encoded;
   ASSERT_TRUE(encode_causal(chunk, parameters, workspace, payload.data(), &encoded));
   EXPECT_LT(encoded.size, values.size() * sizeof(double) / 20);

@@ -32,7 +32,8 @@ TYPED_TEST(Interp, KeepsTheBoundWithAnyAxesFrozen) {
       std::vector<std::uint8_t> first;
       for (const simd::Target target : simd::available_targets()) {
         Workspace workspace(0, target);
-        std::vector<std::uint8_t> payload(interp_capacity(values.size(), sizeof(T)));
+        std::vector<std::uint8_t> payload(
+            payload_capacity(values.size(), sizeof(T) == 4 ? Type::f32 : Type::f64));
         Encoded encoded;
         if (!encode_interp(chunk, parameters, frozen, fineness, false, workspace, payload.data(),
                            &encoded)) {
@@ -74,7 +75,8 @@ TYPED_TEST(Interp, KeepsTheBoundWithTrainedStencils) {
       std::vector<std::uint8_t> first;
       for (const simd::Target target : simd::available_targets()) {
         Workspace workspace(0, target);
-        std::vector<std::uint8_t> payload(interp_capacity(values.size(), sizeof(T)));
+        std::vector<std::uint8_t> payload(
+            payload_capacity(values.size(), sizeof(T) == 4 ? Type::f32 : Type::f64));
         Encoded encoded;
         ASSERT_TRUE(
             encode_interp(chunk, parameters, frozen, 3, true, workspace, payload.data(), &encoded));
@@ -120,7 +122,8 @@ TYPED_TEST(Interp, PreviewsFromTheBeginningOfAPayload) {
     parameters.margin = 10;
     Workspace workspace(0);
     for (const unsigned frozen : {0u, 1u}) {
-      std::vector<std::uint8_t> payload(interp_capacity(values.size(), sizeof(T)));
+      std::vector<std::uint8_t> payload(
+          payload_capacity(values.size(), sizeof(T) == 4 ? Type::f32 : Type::f64));
       Encoded encoded;
       ASSERT_TRUE(encode_interp(chunk, parameters, frozen, 1, frozen == 0, workspace,
                                 payload.data(), &encoded));
