@@ -1,6 +1,10 @@
 // Time of one small message, compressed and decompressed with contexts that are kept, next to
 // memcpy and zfp in the same run (CEAZ's message sizes, table 6). `contexts` and `lorenzo` take
 // offline books, so no table is stored. Best of many; all on one thread.
+//
+//     firn_bench_latency [FOLDER]
+//
+// With a folder: sizes of messages from its fields.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -13,9 +17,11 @@
 #include <zfp.h>
 #endif
 
-#include "usage.hpp"
+#include "fields.hpp"
 
 namespace {
+
+constexpr const char* kUsage = "firn_bench_latency [FOLDER]";
 
 // Nanoseconds of one call: the best of batches that are long enough for the clock and short enough
 // to run without a break.
@@ -86,10 +92,67 @@ Timing time_zfp(const std::vector<float>& message, double bound) {
 }
 #endif
 
+// Bytes of runs of so many values, spread over a field, under a bound.
+double bytes_of_messages(const bench::Field& field, std::size_t values, double bound,
+                         const firn::Options& asked) {
+  constexpr std::size_t kMessages = 200;
+  firn::Options options = asked;
+  options.bound = firn::Bound::abs(bound);
+  options.fill = field.fill;
+  firn::Execution execution;
+  execution.threads = 1;
+  firn::Compressor compressor;
+  std::vector<std::uint8_t> stream(*firn::worst_case_size(field.type, {values}, options));
+  const std::size_t room = field.view().shape.count() - values, each = firn::size_of(field.type);
+  double bytes = 0;
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    const firn::ArrayView message{
+        field.bytes.data() + (2 * i + 1) * room / (2 * kMessages) * each, field.type, {values}, {}};
+    bytes += static_cast<double>(*compressor.compress_into(message, options, stream, execution));
+  }
+  return bytes;
+}
+
+double bound_of(const bench::Field& field, double rel) {
+  firn::Options options;
+  options.preset = firn::Preset::fast;
+  options.bound = firn::Bound::rel(rel);
+  options.fill = field.fill;
+  return firn::inspect(*firn::compress(field.view(), options))->bound_abs;
+}
+
+// Geometric means over the fields of what messages take, of what `contexts` does.
+void print_sizes(const std::string& folder) {
+  auto fields = bench::load_folder(folder, kUsage);
+  std::printf("%-8s %-10s %9s %9s %9s   of contexts\n", "values", "", "1e-2", "1e-3", "1e-4");
+  for (const std::size_t values : {64, 256, 512, 1024, 4096}) {
+    for (const auto preset : {firn::Preset::fast, firn::Preset::balanced}) {
+      std::printf("%6zu   %-10s", values, firn::name_of(preset));
+      for (const double rel : {1e-2, 1e-3, 1e-4}) {
+        double sum = 0;
+        for (const bench::Field& field : fields) {
+          firn::Options options, contexts;
+          options.preset = preset;
+          contexts.pipeline = firn::Pipeline::contexts;
+          const double bound = bound_of(field, rel);
+          sum += std::log(bytes_of_messages(field, values, bound, options) /
+                          bytes_of_messages(field, values, bound, contexts));
+        }
+        std::printf(" %9.3f", std::exp(sum / static_cast<double>(fields.size())));
+      }
+      std::printf("\n");
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  bench::refuse_arguments(argument_count, arguments, "firn_bench_latency");
+  if (argument_count > 2) bench::exit_with_usage(kUsage, "one folder is taken");
+  if (argument_count == 2) {
+    print_sizes(bench::folder_argument(arguments[1], kUsage));
+    return 0;
+  }
   std::printf("%-8s %-10s %8s %7s %14s %14s   %s\n", "message", "", "bytes", "of raw",
               "compress ns", "decompress ns", "of zfp's time");
   for (const std::size_t kib : {1, 4, 16, 64}) {

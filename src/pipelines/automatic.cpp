@@ -202,6 +202,26 @@ Candidate interpolation(const Box<const T>& chunk, const Parameters& parameters,
   return {Pipeline::interp, frozen, cheap_fineness(axes)};
 }
 
+// A message of so few values is over before a trial would have said anything. Blocks take least up
+// to about half of that, and beyond hardly more time than to find out.
+constexpr std::size_t kMostOfMessage = 512;
+template <class T>
+bool encode_message(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
+                    std::uint8_t* out, Encoded* encoded) {
+  constexpr std::size_t kSurely = kMostOfMessage / 2;
+  if (!encode_with({Pipeline::blockpack}, chunk, parameters, workspace, out, encoded)) return false;
+  if (chunk.count() <= kSurely) return true;
+  std::uint8_t* const other = workspace.trial.reserve(
+      payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
+  Encoded coded;
+  if (encode_with({Pipeline::contexts}, chunk, parameters, workspace, other, &coded) &&
+      coded.size < encoded->size) {
+    std::memcpy(out, other, coded.size);
+    *encoded = coded;
+  }
+  return true;
+}
+
 // Where trials are on a whole chunk they are encodings, and the best of them is kept: it, and room
 // for another.
 struct KeptTrial {
@@ -360,10 +380,8 @@ void keep_trained(const Workspace& workspace, Choice* choice) {
 template <class T>
 bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace& workspace,
                  std::uint8_t* out, Encoded* encoded) {
-  // A message of so few values is over before a trial would have said anything.
-  constexpr std::size_t kFewValues = 512;
-  if (chunk.count() <= kFewValues && !options.thorough) {
-    return encode_with({Pipeline::contexts}, chunk, options, workspace, out, encoded);
+  if (chunk.count() <= kMostOfMessage && !options.thorough) {
+    return encode_message(chunk, options, workspace, out, encoded);
   }
   Parameters parameters = options;
   parameters.books = BookPolicy::cost;
@@ -396,6 +414,9 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
   constexpr std::size_t kTableValues = 16384;
   const bool table = chunk.rank() == 1 && chunk.count() >= kTableValues;
   if (parameters.thorough || table) list[count++] = {Pipeline::lorenzo};
+  // Blocks need no distributions and no states of the coder, which small chunks feel.
+  constexpr std::size_t kFewBlocks = 4096;
+  if (chunk.count() <= kFewBlocks) list[count++] = {Pipeline::blockpack};
   if (!parameters.pointwise) {
     if (parameters.thorough) {
       list[count++] = {Pipeline::causal};

@@ -108,6 +108,30 @@ TEST(Sizes, SmallMessagesShrink) {
   }
 }
 
+// What blocks take less than entropy coders, whose distributions and states a message feels.
+TEST(Sizes, MessagesTakeAtMostWhatBlocksOrContextsDo) {
+  for (const Shape& shape : {Shape{16}, Shape{100}, Shape{256}, Shape{16, 16}, Shape{4, 8, 8},
+                             Shape{257}, Shape{512}, Shape{8, 8, 8}, Shape{20, 25}}) {
+    for (const Kind kind : test::kAllKinds) {
+      const auto values = make_field<float>(shape, kind);
+      for (const double rel : {1e-2, 1e-4}) {
+        const auto size = [&](Pipeline pipeline, Preset preset) {
+          Options options;
+          options.pipeline = pipeline;
+          options.preset = preset;
+          options.bound = Bound::rel(rel);
+          return test::compressed(values, shape, options).size();
+        };
+        const auto balanced = size(Pipeline::automatic, Preset::balanced);
+        EXPECT_LE(balanced, size(Pipeline::automatic, Preset::fast));
+        if (shape.count() > 256) {
+          EXPECT_LE(balanced, size(Pipeline::contexts, Preset::balanced));
+        }
+      }
+    }
+  }
+}
+
 TEST(Sizes, WorstCaseIsTheInputAndALittlePerChunk) {
   const auto worst = worst_case_size(Type::f32, {512, 512, 512}, Options{});
   ASSERT_TRUE(worst.ok());
