@@ -357,27 +357,27 @@ HWY_INLINE void tokenize_group(const int32_t* residuals, const uint8_t* contexts
 // are not.
 HWY_INLINE bool tokenize_small(const int32_t* residuals, const uint8_t* contexts, Cell* cells) {
   const hn::CappedTag<int16_t, kRansGroup> d16;
-  const hn::RebindToUnsigned<decltype(d16)> du16_wide;
+  const hn::RebindToUnsigned<decltype(d16)> d_cells;
   const hn::RepartitionToWide<decltype(d16)> d32;
   const hn::Half<decltype(d16)> d16_half;
   const hn::Rebind<uint8_t, decltype(d16)> d8;
   constexpr size_t kLanes16 = hn::MaxLanes(d16), kVectors = kRansGroup / kLanes16;
   hn::Vec<decltype(d16)> tokens[kVectors];
-  auto large = hn::Zero(du16_wide);
+  auto large = hn::Zero(d_cells);
   for (size_t k = 0; k < kVectors; ++k) {
     const int32_t* const from = residuals + k * kLanes16;
     const auto low = hn::DemoteTo(d16_half, hn::LoadU(d32, from));
     const auto high = hn::DemoteTo(d16_half, hn::LoadU(d32, from + kLanes16 / 2));
     tokens[k] = hn::Combine(d16, high, low);
     const auto raised = hn::Add(tokens[k], hn::Set(d16, kDirectTokens - 1));
-    large = hn::Max(large, hn::BitCast(du16_wide, raised));
+    large = hn::Max(large, hn::BitCast(d_cells, raised));
   }
-  const auto most = hn::Set(du16_wide, 2 * (kDirectTokens - 1));
-  if (!hn::AllTrue(du16_wide, hn::Eq(hn::Max(large, most), most))) return false;
+  const auto most = hn::Set(d_cells, 2 * (kDirectTokens - 1));
+  if (!hn::AllTrue(d_cells, hn::Eq(hn::Max(large, most), most))) return false;
   for (size_t k = 0; k < kVectors; ++k) {
     const auto context = hn::PromoteTo(d16, hn::LoadU(d8, contexts + k * kLanes16));
     const auto first = hn::Add(hn::ShiftLeft<6>(context), hn::Set(d16, 32));
-    hn::StoreU(hn::BitCast(du16_wide, hn::Add(first, tokens[k])), du16_wide, cells + k * kLanes16);
+    hn::StoreU(hn::BitCast(d_cells, hn::Add(first, tokens[k])), d_cells, cells + k * kLanes16);
   }
   return true;
 }

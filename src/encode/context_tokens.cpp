@@ -6,7 +6,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/bytes.hpp"
 #include "base/spread.hpp"
 #include "encode/residual_tokens.hpp"
 

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/elementary.hpp"
-#include "base/geometry.hpp"
-#include "container/format.hpp"
 
 namespace firn::engine {
 namespace {
@@ -137,10 +134,10 @@ Result<RateSearch::Try> RateSearch::first() {
   sampled_.emplace(array_, plan.header.chunk, fill, std::min(values, kMostSample));
   const Roughness& whole = sampled_->whole();
   // The values seen tell the range well enough, unless they are all the same.
-  const bool sure = !(whole.high() > whole.low());
-  const auto range = sure ? plan::value_range(array_, fill, workers_)
-                          : plan::ValueRange{whole.low(), whole.high()};
-  only_lossless_ = !bounds_.set_values(range.low, range.high, sure, whole.small_magnitude());
+  const bool all = !(whole.high() > whole.low());
+  const auto range =
+      all ? plan::value_range(array_, fill, workers_) : plan::ValueRange{whole.low(), whole.high()};
+  only_lossless_ = !bounds_.set_values(range.low, range.high, all, whole.small_magnitude());
   if (only_lossless_) return Try{};
   // For one who packs blocks a try is as much work as ten compressions, and how much of an array is
   // masked is not seen well. Where values repeat, boxes may take less than chunks do.

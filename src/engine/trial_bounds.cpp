@@ -33,8 +33,8 @@ Status TrialBounds::begin() {
   return std::monostate{};
 }
 
-bool TrialBounds::set_values(double low, double high, bool sure, int small_magnitude) {
-  knows_highest_ = sure;
+bool TrialBounds::set_values(double low, double high, bool all, int small_magnitude) {
+  knows_highest_ = all;
   const double width = std::min(high - low, std::numeric_limits<double>::max());
   highest_ = highest_for(width);
   const double floor = log2_of(plan::least_bound(array_.type));

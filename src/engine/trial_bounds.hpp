@@ -31,9 +31,9 @@ class TrialBounds {
 
   // Makes the plan for any bound.
   Status begin();
-  // What is known of the values: the least and the largest of some, or all of them if `sure`, and a
+  // What is known of the values: the least and the largest of some, or of `all` of them, and a
   // magnitude below which an eighth of them are, log2. False when no bound is of use.
-  bool set_values(double low, double high, bool sure, int small_magnitude);
+  bool set_values(double low, double high, bool all, int small_magnitude);
 
   const plan::Plan& plan() const { return plan_; }
   plan::Plan plan(const Try& attempt) const;
@@ -43,9 +43,10 @@ class TrialBounds {
   double highest() const { return highest_; }
   // Steps near values' last bits are not where they are asked for.
   bool is_lowest(double log_bound) const { return log_bound <= lowest_ + 0.5; }
-  // Most values may be much smaller than a few. Once.
-  bool is_deeper() const { return deeper_; }
+  // Lowers the lowest bound, for arrays most of whose values are much smaller than a few; and
+  // whether that has been done.
   void go_deeper();
+  bool is_deeper() const { return deeper_; }
   // Not outside, by rounding for example.
   double bound_of(double log_bound) const;
   double within_reach(double log_bound);

@@ -202,21 +202,42 @@ Candidate interpolation(const Box<const T>& chunk, const Parameters& parameters,
   return {Pipeline::interp, frozen, cheap_fineness(axes)};
 }
 
-// A message of so few values is over before a trial would have said anything. Blocks take least up
-// to about half of that, and beyond hardly more time than to find out.
+// How many values are as far from the one before as the bound allows, or less.
+template <class T>
+std::size_t count_alike(const Box<const T>& chunk, const Parameters& parameters,
+                        Workspace& workspace) {
+  const T* const values = contiguous(chunk, workspace);
+  const T bound = static_cast<T>(parameters.bound_abs);
+  unsigned alike = 0;
+  for (std::size_t i = 1; i < chunk.count(); ++i) {
+    const T allowed = parameters.pointwise ? bound * std::fabs(values[i]) : bound;
+    alike += std::fabs(values[i] - values[i - 1]) <= allowed;
+  }
+  return alike;
+}
+
+// A message of so few values is over before a trial would have said anything. Blocks mostly take
+// least up to half of that, unless many values are alike and the others far away: an entropy coder
+// saves what those bits of the many take, less some for telling which they are.
 constexpr std::size_t kMostOfMessage = 512;
 template <class T>
 bool encode_message(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                     std::uint8_t* out, Encoded* encoded) {
-  constexpr std::size_t kSurely = kMostOfMessage / 2;
+  constexpr std::size_t kMostlyBlocks = kMostOfMessage / 2;
   if (!encode_with({Pipeline::blockpack}, chunk, parameters, workspace, out, encoded)) return false;
-  if (chunk.count() <= kSurely) return true;
+  const double bits = 8 * static_cast<double>(encoded->size) / static_cast<double>(chunk.count());
+  constexpr double kWorth = 1.6;  // bits a value
+  const auto saved = [&] {
+    return bits * static_cast<double>(count_alike(chunk, parameters, workspace));
+  };
+  if (chunk.count() <= kMostlyBlocks && saved() < kWorth * static_cast<double>(chunk.count()))
+    return true;
   std::uint8_t* const other = workspace.trial.reserve(
       payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64));
   Encoded coded;
   if (encode_with({Pipeline::contexts}, chunk, parameters, workspace, other, &coded) &&
       coded.size < encoded->size) {
-    std::memcpy(out, other, coded.size);
+    if (coded.written) std::memcpy(out, other, coded.size);
     *encoded = coded;
   }
   return true;

@@ -54,7 +54,7 @@ std::size_t rehearsed_size(const Q* codes, std::size_t count, BeginOf begin_of,
 }
 
 // The same of a line, of which nothing else is quantised; too_many_exact: if it has exact points at
-// all, or is short.
+// all, is short, or more than its size is wanted.
 template <class T, class Q>
 QuantizeOutcome rehearse_line(const Box<const T>& chunk, const Parameters& parameters,
                               Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
@@ -62,7 +62,7 @@ QuantizeOutcome rehearse_line(const Box<const T>& chunk, const Parameters& param
   constexpr std::size_t kBefore = 16, kRow = kBefore + encode::kSuperblock;
   const std::size_t count = chunk.count();
   const T* const line = contiguous_memory(chunk);
-  if (chunk.rank() != 1 || count < kLeastRehearsed || line == nullptr) {
+  if (chunk.rank() != 1 || count < kLeastRehearsed || parameters.measured || line == nullptr) {
     return QuantizeOutcome::too_many_exact;
   }
   Region all;

@@ -64,8 +64,7 @@ struct Parameters {
   bool pointwise = false;  // the bound is relative to each value's magnitude
   int margin = 0;
   // To encode: the step is smaller by so many 256ths, not for pwrel, in which a chunk may differ
-  // from others; and, for `contexts`, `interp` and `causal`, whether Encoded::mean_square is
-  // wanted.
+  // from others; and whether Encoded::mean_square is wanted, not of `fre` and `ceresz`.
   std::uint8_t finer = 0;
   bool measured = false;
   bool trained = false;  // `causal` finds its model in the workspace

@@ -75,6 +75,29 @@ TEST(Ratio, LeavesBorderChunksTheirOwnDifferences) {
   }
 }
 
+// What blocks are told to take in a rehearsal has an error that other pipelines are compared with.
+TEST(Ratio, OfALineThatMayBePackedInBlocksIsHeldWhenTunedForPsnr) {
+  std::vector<double> values(4096);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto at = static_cast<double>(i);
+    values[i] = std::sin(0.02 * at) + std::sin(0.0313 * at);
+  }
+  for (const Preset preset : {Preset::balanced, Preset::small}) {
+    for (const double ratio : {5.0, 20.0}) {
+      for (const std::size_t count : {4095, 4096}) {
+        Options options;
+        options.preset = preset;
+        options.tune = Tune::psnr;
+        options.bound = Bound::ratio(ratio);
+        const std::vector<double> part(values.begin(), values.begin() + count);
+        const auto size = static_cast<double>(test::compressed(part, {count}, options).size());
+        EXPECT_NEAR(static_cast<double>(8 * count) / size, ratio, 0.05 * ratio)
+            << name_of(preset) << " " << count;
+      }
+    }
+  }
+}
+
 // A line whose sizes leap from bound to bound, since most of it lies between a few steps.
 TEST(Ratio, OfALineIsHeldByPiecesOfIt) {
   const Shape shape{100000};

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/spread.hpp"
 #include "support/pipelines.hpp"
 #include "support/round_trip.hpp"
 
@@ -128,6 +129,24 @@ TEST(Sizes, MessagesTakeAtMostWhatBlocksOrContextsDo) {
           EXPECT_LE(balanced, size(Pipeline::contexts, Preset::balanced));
         }
       }
+    }
+  }
+}
+
+// Where many values are alike and the others far away, blocks have all bits of both.
+TEST(Sizes, MessagesOfTwoValuesAreNotPackedInBlocks) {
+  for (const std::size_t count : {100, 256, 257, 512}) {
+    std::vector<double> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = spread(i * i + 1, 2) == 0 ? 0 : 1;
+    const auto size = [&](Pipeline pipeline) {
+      Options options;
+      options.pipeline = pipeline;
+      options.bound = Bound::abs(1e-6);
+      return test::compressed(values, {count}, options).size();
+    };
+    EXPECT_LE(size(Pipeline::automatic), size(Pipeline::contexts)) << count;
+    if (count > 100) {
+      EXPECT_LT(size(Pipeline::automatic), size(Pipeline::blockpack)) << count;
     }
   }
 }
