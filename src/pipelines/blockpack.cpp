@@ -61,16 +61,27 @@ QuantizeOutcome rehearse_line(const Box<const T>& chunk, const Parameters& param
   // Each with what differences look back at.
   constexpr std::size_t kBefore = 16, kRow = kBefore + encode::kSuperblock;
   const std::size_t count = chunk.count();
-  const T* const line = contiguous_memory(chunk);
-  if (chunk.rank() != 1 || count < kLeastRehearsed || parameters.measured || line == nullptr) {
+  if (chunk.rank() != 1 || count < kLeastRehearsed || parameters.measured) {
     return QuantizeOutcome::too_many_exact;
   }
+  const T* line = nullptr;
+  chunk.for_each_row([&](const T* row, std::size_t) {
+    line = row;
+    return true;
+  });
+  const std::int64_t stride = chunk.row_stride();
   Region all;
   all.shape = {rehearsed_superblocks(count) * kRow};
   T* const values = reinterpret_cast<T*>(workspace.values.reserve(all.shape.count() * sizeof(T)));
   for (std::size_t i = 0; i < rehearsed_superblocks(count); ++i) {
     const std::size_t begin = std::max(rehearsed_superblock(i), kBefore) - kBefore;
-    std::memcpy(values + i * kRow, line + begin, kRow * sizeof(T));
+    const T* const from = line + static_cast<std::int64_t>(begin) * stride;
+    T* const to = values + i * kRow;
+    if (stride == 1) {
+      std::memcpy(to, from, kRow * sizeof(T));
+    } else {
+      for (std::size_t k = 0; k < kRow; ++k) to[k] = from[static_cast<std::int64_t>(k) * stride];
+    }
   }
   QuantizedChunk<T, Q> quantized;
   const Box<const T> looked_at(values, {1}, all);

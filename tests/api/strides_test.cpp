@@ -58,8 +58,8 @@ TYPED_TEST(StridedArrays, GiveTheStreamOfTheirContiguousCopyAndComeBack) {
   constexpr std::size_t kMemory = 8000;
   for (const Layout& layout : kLayouts) {
     for (const Pipeline pipeline : test::chosen_pipelines()) {
-      for (const Bound bound :
-           {Bound::abs(1e-2), Bound::rel(1e-3), Bound::psnr(60), Bound::lossless()}) {
+      for (const Bound bound : {Bound::abs(1e-2), Bound::rel(1e-3), Bound::psnr(60),
+                                Bound::ratio(12), Bound::lossless()}) {
         auto values = make_field<T>(layout.shape, Kind::noisy);
         values[values.size() / 2] = std::numeric_limits<T>::quiet_NaN();
         std::vector<T> memory(kMemory, T(777));
@@ -111,6 +111,21 @@ TEST(StridedArrays, OfStrideZeroRepeatAValue) {
   std::vector<float> expected;
   for (int i = 0; i < 40; ++i) expected.insert(expected.end(), row.begin(), row.end());
   EXPECT_FALSE(test::broken_promise(expected, decoded, 1e-2));
+}
+
+// Of which a search for a ratio looks at parts.
+TEST(StridedArrays, ThatAreLongLinesComeToTheBoundsOfTheirContiguousCopy) {
+  const auto values = make_field<float>({9000}, Kind::noisy);
+  const std::vector<float> reversed(values.rbegin(), values.rend());
+  for (const Preset preset : {Preset::fast, Preset::balanced}) {
+    Options options;
+    options.preset = preset;
+    options.bound = Bound::ratio(6);
+    const ArrayView view{&reversed.back(), Type::f32, {9000}, Strides{-1}};
+    const auto stream = compress(view, options, test::threads(1));
+    ASSERT_TRUE(stream.ok());
+    EXPECT_EQ(test::bytes_of(*stream), test::compressed(values, {9000}, options));
+  }
 }
 
 TEST(StridedArrays, ContiguousStridesMeanTheSameAsNone) {
