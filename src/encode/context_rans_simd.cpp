@@ -399,21 +399,23 @@ void tokenize(const int32_t* residuals, const uint8_t* contexts, const ContextSh
                                              cells + i);
 }
 
-// The lanes of the mask give up their low words, which go below `next`.
-HWY_INLINE V emit(V state, M mask, uint8_t*& next) {
-  const uint32_t bits = bits_of(mask);
+// Lanes in which `room` is negative give up their low words, which go below `next`.
+HWY_INLINE V emit(V state, V room, uint8_t*& next) {
+  const uint32_t bits = bits_of(hn::Lt(room, hn::Zero(d)));
   const auto words = hn::DemoteTo(du16, hn::And(state, hn::Set(d, 0xFFFF)));
   const auto packed =
       hn::TableLookupBytes(hn::BitCast(du8, words), hn::Load(du8, kWordShuffles.compress[bits]));
   hn::StoreU(packed, du8, next - 16);
   next -= 2 * static_cast<size_t>(std::popcount(bits));
-  return hn::IfThenElse(mask, hn::ShiftRight<16>(state), state);
+  // The next step waits for this: shifts are quicker than masks.
+  const auto sixteen_if = hn::ShiftLeft<4>(hn::ShiftRight<31>(hn::BitCast(du, room)));
+  return hn::Shr(state, hn::BitCast(d, sixteen_if));
 }
 
 // At most kRawPieceBits bits of each lane.
 HWY_INLINE V put_raw(V state, V raw, V bits, uint8_t*& next) {
   const V excess = hn::Shr(state, hn::Sub(hn::Set(d, 31), bits));
-  return hn::Or(hn::Shl(emit(state, hn::Gt(excess, hn::Zero(d)), next), bits), raw);
+  return hn::Or(hn::Shl(emit(state, hn::Neg(excess), next), bits), raw);
 }
 
 // (a * b) >> 32 in each lane.
@@ -509,7 +511,8 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
       for (size_t k = kVectors; k-- > 0;) {
         const V complement = hn::And(hn::ShiftRight<13>(packed[k]), hn::Set(d, 0xFFF));
         const V limit = hn::ShiftLeft<31 - kProbabilityBits>(hn::Sub(scale, complement));
-        const V state = emit(states.v[k], hn::Not(hn::Lt(states.v[k], limit)), next);
+        const V room = hn::Sub(hn::Sub(limit, one), states.v[k]);
+        const V state = emit(states.v[k], room, next);
         const V shift = hn::And(hn::ShiftRight<25>(packed[k]), hn::Set(d, 0xF));
         const V quotient = hn::Shr(multiply_high(state, reciprocals[k]), shift);
         states.v[k] = hn::Add(hn::Add(state, hn::And(packed[k], hn::Set(d, 0x1FFF))),

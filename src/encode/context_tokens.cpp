@@ -139,10 +139,14 @@ std::uint64_t choose_shifts(const Q* residuals, const std::uint8_t* contexts, st
   if (shifts.context_count == 1 && count <= kManyGroups * kRansGroup) {
     // Most often the median of the one context is below 4 as it is.
     Unsigned<Q> small = 0;  // as wide as a residual, for a loop without conversions
-    for (std::size_t i = 0; i < count; ++i) {
-      small += static_cast<Unsigned<Q>>(residuals[i]) + 3 < 7;
+    constexpr std::size_t kAtOnce = 64;
+    for (std::size_t begin = 0; begin < count; begin += kAtOnce) {
+      const std::size_t end = std::min(count, begin + kAtOnce);
+      for (std::size_t i = begin; i < end; ++i) {
+        small += static_cast<Unsigned<Q>>(residuals[i]) + 3 < 7;
+      }
+      if (2 * small >= count) return 0;
     }
-    if (2 * small >= count) return 0;
   }
   // At most bounds no context has a shift, and few samples tell.
   const std::uint64_t guessed =

@@ -279,17 +279,20 @@ MemberChoice choose_member(const std::uint32_t* counts, int last) {
   const auto spread =
       static_cast<std::uint32_t>(sum * kProbabilityScale / std::max<std::uint64_t>(total, 1));
   consider(0);
-  for (std::size_t shape = 0; shape + 1 < kShapes.size(); ++shape) {
+  // Those in the middle first: where they fit, others are not looked at closely.
+  constexpr std::uint64_t kFar = 16;
+  for (const std::size_t shape : {2, 1, 3, 0, 4}) {
     // From the member that spreads as far, on as long as that helps.
     const auto first = members.spread.begin() + kShapes[shape];
     const auto end = members.spread.begin() + kShapes[shape + 1];
     const int nearest = static_cast<int>(std::min(std::lower_bound(first, end, spread), end - 1) -
                                          members.spread.begin());
-    MemberChoice before = choice;
-    choice.cost = ~std::uint64_t{0};
-    consider(nearest);
-    for (int member = nearest - 1; member >= kShapes[shape] && consider(member);) --member;
-    for (int member = nearest + 1; member < kShapes[shape + 1] && consider(member);) ++member;
+    const MemberChoice before = choice;
+    choice.cost += choice.cost / kFar;
+    if (consider(nearest)) {
+      for (int member = nearest - 1; member >= kShapes[shape] && consider(member);) --member;
+      for (int member = nearest + 1; member < kShapes[shape + 1] && consider(member);) ++member;
+    }
     if (before.cost <= choice.cost) choice = before;
   }
   return choice;

@@ -46,13 +46,16 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
     return search.packed ? static_cast<std::uint64_t>(packing.encode(from, n, packed) - packed)
                          : kernels.cost(from, n);
   };
+  const auto piece_at = [&](std::size_t piece) {
+    return codes + (count - length) * (2 * piece + 1) / (2 * pieces);
+  };
   const auto cost_of = [&](const Orders& orders) {
     const predict::Lags lags = lags_of(orders, rank, extents);
     if (all && lags.count == 0) return cost_at(codes, count);
     std::uint64_t cost = 0;
     std::size_t filled = 0;
     for (std::size_t piece = 0; piece < pieces; ++piece) {
-      const Q* const from = codes + (count - length) * (2 * piece + 1) / (2 * pieces);
+      const Q* const from = piece_at(piece);
       if (lags.count == 0) {
         std::memcpy(residuals + filled, from, length * sizeof(Q));
       } else {
@@ -67,6 +70,15 @@ Orders choose_orders(const Q* codes, std::size_t count, int rank, const Extents&
   };
 
   Orders best{};
+  if (rank == 1 && !search.packed) {
+    std::uint64_t costs[predict::kLineCosts] = {};
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      kernels.line_costs(piece_at(piece), length, costs);
+    }
+    if (extents[0] > 1 && costs[1] < costs[0]) best[0] = 1;
+    if (best[0] == 1 && extents[0] > 2 && costs[2] < costs[1]) best[0] = 2;
+    return best;
+  }
   std::uint64_t best_cost = cost_of(best);
   const auto consider = [&](const Orders& orders) {
     const std::uint64_t cost = cost_of(orders);

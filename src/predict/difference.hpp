@@ -20,6 +20,7 @@
 namespace firn::predict {
 
 inline constexpr int kMaxLags = 4;
+inline constexpr int kLineCosts = 3;  // no lag of 1, one, two
 
 // A multiset of lags, ascending.
 struct Lags {
@@ -56,6 +57,8 @@ struct Kernels {
   // two, by integer arithmetic on a correctly rounded conversion: the same everywhere. At most
   // 2^17.
   std::uint64_t (*cost)(const Q* residuals, std::size_t count);
+  // Adds to costs[k] that of the residuals of k lags of 1, for each k below kLineCosts.
+  void (*line_costs)(const Q* codes, std::size_t count, std::uint64_t* costs);
   // Gives codes whose bit is set the value that makes their residual 0, in order.
   void (*fill)(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bits);
 };

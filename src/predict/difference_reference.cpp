@@ -55,6 +55,19 @@ std::uint64_t cost(const Q* residuals, std::size_t count) {
 }
 
 template <class Q>
+void line_costs(const Q* codes, std::size_t count, std::uint64_t* costs) {
+  Lags lags;
+  for (int k = 0; k < kLineCosts; ++k) {
+    for (std::size_t i = 0; i < count; ++i) {
+      Q residual = 0;
+      difference(codes + i, 1, lags, &residual);
+      costs[k] += cost(&residual, 1);
+    }
+    lags.add(1);
+  }
+}
+
+template <class Q>
 void fill(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bits) {
   for (std::size_t i = 0; i < count; ++i) {
     if (bits[i / 64] >> i % 64 & 1) codes[i] = predict_one(codes + i, lags);
@@ -63,7 +76,7 @@ void fill(Q* codes, std::size_t count, const Lags& lags, const std::uint64_t* bi
 
 template <class Q>
 const Kernels<Q>& kernels() {
-  static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
+  static constexpr Kernels<Q> table{difference<Q>, reconstruct<Q>, cost<Q>, line_costs<Q>, fill<Q>};
   return table;
 }
 template const Kernels<std::int16_t>& kernels();

@@ -288,33 +288,69 @@ void reconstruct(Q* residuals, size_t count, const Lags& lags, Carry<Q>& carry, 
   reconstruct_with(ScanTag<Q>(), residuals, count, lags, carry, codes);
 }
 
+// What each costs, and more: its exponent counts too. That is less than 2^15 for a residual, so
+// their sum stays below 2^32 for 2^17.
+using DFloat = hn::ScalableTag<float>;
+using DInt = hn::RebindToSigned<DFloat>;
+using DUint = hn::RebindToUnsigned<DFloat>;
+constexpr uint32_t kCostMore = 127u << 7;
+HWY_INLINE hn::Vec<DUint> costs_of(hn::Vec<DInt> residuals) {
+  const DFloat d;
+  const auto magnitude = hn::Abs(hn::ConvertTo(d, residuals));
+  const auto doubled = hn::Add(hn::Add(magnitude, magnitude), hn::Set(d, 1.0f));
+  return hn::ShiftRight<16>(hn::BitCast(DUint(), doubled));
+}
+template <class Q>
+HWY_INLINE hn::Vec<DInt> load_as_int(const Q* from) {
+  if constexpr (sizeof(Q) == 4) {
+    return hn::LoadU(DInt(), from);
+  } else {
+    return hn::PromoteTo(DInt(), hn::LoadU(hn::Rebind<Q, DInt>(), from));
+  }
+}
+
 template <class Q>
 uint64_t cost(const Q* HWY_RESTRICT residuals, size_t count) {
   uint64_t total = 0;
   size_t i = 0;
   if constexpr (sizeof(Q) <= 4) {
-    const hn::ScalableTag<float> d;
-    const hn::RebindToSigned<decltype(d)> di;
-    const hn::RebindToUnsigned<decltype(d)> du;
-    const size_t lanes = hn::Lanes(d);
-    // With its exponent a residual counts less than 2^15, so their sum stays below 2^32 for 2^17.
+    const DUint du;
+    const size_t lanes = hn::Lanes(du);
     auto sums = hn::Zero(du);
-    const auto load = [&](const Q* from) HWY_ATTR {
-      if constexpr (sizeof(Q) == 4) {
-        return hn::LoadU(di, from);
-      } else {
-        return hn::PromoteTo(di, hn::LoadU(hn::Rebind<Q, decltype(di)>(), from));
-      }
-    };
     for (; i + lanes <= count; i += lanes) {
-      const auto magnitude = hn::Abs(hn::ConvertTo(d, load(residuals + i)));
-      const auto doubled = hn::Add(hn::Add(magnitude, magnitude), hn::Set(d, 1.0f));
-      sums = hn::Add(sums, hn::ShiftRight<16>(hn::BitCast(du, doubled)));
+      sums = hn::Add(sums, costs_of(load_as_int(residuals + i)));
     }
-    total += hn::GetLane(hn::SumOfLanes(du, sums)) - i * (127u << 7);
+    total += hn::GetLane(hn::SumOfLanes(du, sums)) - i * kCostMore;
   }
   for (; i < count; ++i) total += residual_cost(static_cast<float>(residuals[i]));
   return total;
+}
+
+template <class Q>
+void line_costs(const Q* codes, size_t count, uint64_t* costs) {
+  static constexpr size_t kLag[] = {1, 1};
+  size_t i = 0;
+  if constexpr (sizeof(Q) == 4) {
+    const DUint du;
+    const size_t lanes = hn::Lanes(du);
+    auto sums0 = hn::Zero(du), sums1 = sums0, sums2 = sums0;
+    for (; i + lanes <= count; i += lanes) {
+      const auto code = load_as_int(codes + i), before = load_as_int(codes + i - 1);
+      const auto once = hn::Sub(code, before);
+      const auto once_before = hn::Sub(before, load_as_int(codes + i - 2));
+      sums0 = hn::Add(sums0, costs_of(code));
+      sums1 = hn::Add(sums1, costs_of(once));
+      sums2 = hn::Add(sums2, costs_of(hn::Sub(once, once_before)));
+    }
+    costs[0] += hn::GetLane(hn::SumOfLanes(du, sums0)) - i * kCostMore;
+    costs[1] += hn::GetLane(hn::SumOfLanes(du, sums1)) - i * kCostMore;
+    costs[2] += hn::GetLane(hn::SumOfLanes(du, sums2)) - i * kCostMore;
+  }
+  for (; i < count; ++i) {
+    costs[0] += residual_cost(static_cast<float>(combine_one<0>(codes + i, kLag)));
+    costs[1] += residual_cost(static_cast<float>(combine_one<1>(codes + i, kLag)));
+    costs[2] += residual_cost(static_cast<float>(combine_one<2>(codes + i, kLag)));
+  }
 }
 
 // Scalar: each point may depend on the one before.
@@ -349,7 +385,8 @@ void fill(Q* codes, size_t count, const Lags& lags, const uint64_t* bits) {
 
 template <class Q>
 const Kernels<Q>& table() {
-  static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>, cost<Q>, fill<Q>};
+  static constexpr Kernels<Q> kernels{difference<Q>, reconstruct<Q>, cost<Q>, line_costs<Q>,
+                                      fill<Q>};
   return kernels;
 }
 

@@ -194,6 +194,26 @@ TYPED_TEST(Difference, EveryTargetEstimatesTheSameCost) {
   }
 }
 
+TYPED_TEST(Difference, CostsOfALineAreThoseOfItsDifferences) {
+  using Q = TypeParam;
+  for (const std::size_t count : {0, 1, 2, 3, 17, 64, int{kCount} - 2}) {
+    this->fill(Lags{}, 7);
+    for (const simd::Target target : simd::available_targets()) {
+      const Kernels<Q>& kernel = kernels<Q>(target);
+      std::uint64_t costs[kLineCosts] = {5, 6, 7};
+      kernel.line_costs(this->codes() + 2, count, costs);
+      std::vector<Q> residuals(count);
+      Lags lags;
+      for (int k = 0; k < kLineCosts; ++k) {
+        kernel.difference(this->codes() + 2, count, lags, residuals.data());
+        EXPECT_EQ(costs[k], 5u + static_cast<unsigned>(k) + kernel.cost(residuals.data(), count))
+            << simd::name_of(target) << " " << count << " values, " << k << " lags";
+        lags.add(1);
+      }
+    }
+  }
+}
+
 TEST(ShortDifference, IsThatOf32BitsWhereItFits) {
   for (const Lags& lags : all_lags()) {
     if (lags.count > 3) continue;
