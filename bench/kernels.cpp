@@ -83,7 +83,7 @@ void dequantize(benchmark::State& state, Target target) {
   const auto& kernels = firn::quantize::kernels<float, std::int32_t>(target);
   std::vector<float> values(kCount);
   for (auto _ : state) {
-    kernels.dequantize(data().codes(), kCount, data().scale.step, 0, values.data());
+    kernels.dequantize(data().codes(), kCount, data().scale.levels(), 0, values.data());
     benchmark::ClobberMemory();
   }
   finish(state);

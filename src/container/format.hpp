@@ -64,6 +64,7 @@ inline constexpr std::uint8_t kHasRunnerUp = 0x08;
 inline constexpr std::uint8_t kHasFinerStep = 0x10;  // not under a point-wise bound
 inline constexpr std::uint8_t kShortCodes = 0x20;    // `blockpack` only
 inline constexpr std::uint8_t kNonzeroMaps = 0x40;   // `blockpack` only: maps without zero bytes
+inline constexpr std::uint8_t kHasPhase = 0x80;      // `lorenzo`, `blockpack`, `contexts`
 inline constexpr std::uint8_t kMaxFiner = 200;
 
 // The same byte of `fre`, besides kHasExactPoints.

@@ -114,6 +114,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.narrow = sizeof(Q) == 2;
   head.base = quantized.base;
   head.finer = parameters.finer;
+  head.phase = quantized.phase;
   head.exact_count = quantized.exact_count;
   head.exact_alike = quantized.exact_alike;
   head.maps = encode::MapCoding::nonzero_bytes;
@@ -245,7 +246,7 @@ bool decode_ceresz(Pipeline pipeline, std::span<const std::uint8_t> payload,
   PayloadHead head;
   if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), chunk.count(),
                          workspace, &head) ||
-      head.wide || pack_orders(head.orders) != 0) {
+      head.wide || head.phase != 0 || pack_orders(head.orders) != 0) {
     return false;
   }
   const auto bytes = in.read_rest();

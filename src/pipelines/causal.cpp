@@ -151,7 +151,7 @@ bool decode_causal(std::span<const std::uint8_t> payload, const Parameters& para
   CausalModel model;
   if (!read_payload_head(in, parameters, chunk.rank(), chunk.extents(), sizeof(T), count, workspace,
                          &head) ||
-      head.wide || pack_orders(head.orders) != 0 ||
+      head.wide || head.phase != 0 || pack_orders(head.orders) != 0 ||
       static_cast<std::int32_t>(head.base) != head.base || !model.read_head(in, chunk.rank())) {
     return false;
   }

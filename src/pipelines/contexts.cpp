@@ -90,6 +90,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   head.exact_alike = quantized.exact_alike;
   head.signs = quantized.signs;
   head.finer = parameters.finer;
+  head.phase = quantized.phase;
   head.orders = kept_or_chosen_orders(Pipeline::contexts, parameters, quantized.codes, count,
                                       chunk.rank(), chunk.extents(), {}, workspace);
   const predict::Lags lags = lags_of(head.orders, chunk.rank(), chunk.extents());

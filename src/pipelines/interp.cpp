@@ -281,7 +281,8 @@ bool decode_levels(std::span<const std::uint8_t> payload, const Parameters& para
   ByteReader in(payload);
   PayloadHead head;
   if (!read_payload_head(in, parameters, rank, extents, sizeof(T), count, workspace, &head) ||
-      head.wide || head.signs || pack_orders(head.orders) != 0 || head.base != 0) {
+      head.wide || head.signs || head.phase != 0 || pack_orders(head.orders) != 0 ||
+      head.base != 0) {
     return false;
   }
   const unsigned packed = in.read<std::uint8_t>();

@@ -44,7 +44,7 @@ bool orders_fit(const Orders& orders, int rank, const Extents& extents) {
 }
 
 std::size_t payload_head_capacity(std::size_t count, std::size_t exact_bytes) {
-  return 5 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes) +
+  return 6 + kMaxVarintBytes + encode::exact_points_capacity(count, exact_bytes) +
          encode::map_capacity(count);
 }
 
@@ -73,6 +73,7 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
       (head.narrow ? format::kShortCodes : 0) |
       (workspace.runner_up.pipeline != 0 ? format::kHasRunnerUp : 0) |
       (head.signs ? format::kHasSigns : 0) | (head.finer != 0 ? format::kHasFinerStep : 0) |
+      (head.phase != 0 ? format::kHasPhase : 0) |
       (has_maps && head.maps == encode::MapCoding::nonzero_bytes ? format::kNonzeroMaps : 0)));
   out.write<std::uint8_t>(pack_orders(head.orders));
   const auto base = static_cast<std::uint64_t>(head.base);
@@ -82,6 +83,7 @@ void write_payload_head(const PayloadHead& head, int rank, const Extents& extent
     out.write(workspace.runner_up.percent);
   }
   if (head.finer != 0) out.write(head.finer);
+  if (head.phase != 0) out.write(head.phase);
   if (head.exact_count != 0) {
     write_exact_points_of(rank, extents, head.exact_alike ? 1 : head.exact_count, head.maps,
                           value_bytes, workspace, out);
@@ -110,7 +112,7 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   const std::uint64_t base = in.read_varint();
   constexpr unsigned kKnown = format::kHasExactPoints | format::kWideCodes | format::kHasSigns |
                               format::kHasRunnerUp | format::kHasFinerStep | format::kShortCodes |
-                              format::kNonzeroMaps;
+                              format::kNonzeroMaps | format::kHasPhase;
   head->runner_up = {};
   if ((flags & format::kHasRunnerUp) != 0) {
     head->runner_up.pipeline = in.read<std::uint8_t>();
@@ -120,6 +122,11 @@ bool read_payload_head(ByteReader& in, const Parameters& parameters, int rank,
   if ((flags & format::kHasFinerStep) != 0) {
     head->finer = in.read<std::uint8_t>();
     if (head->finer > format::kMaxFiner || parameters.pointwise) return false;
+  }
+  head->phase = 0;
+  if ((flags & format::kHasPhase) != 0) {
+    head->phase = in.read<std::uint8_t>();
+    if (head->phase == 0 || parameters.pointwise) return false;
   }
   if (!in.ok() || (flags & ~kKnown) != 0 || !unpack_orders(orders, rank, &head->orders) ||
       !orders_fit(head->orders, rank, extents)) {
@@ -175,6 +182,9 @@ HeadInWords pass_head(ByteReader& in, unsigned tighter) {
     const unsigned step = 256 - in.read<std::uint8_t>(), allowed = 256 - tighter;
     const unsigned finer = step < allowed ? (100 * (allowed - step) + allowed / 2) / allowed : 0;
     if (finer != 0) words.text += ", step " + std::to_string(finer) + " % finer";
+  }
+  if ((flags & format::kHasPhase) != 0) {
+    words.text += ", phase " + std::to_string((100 * in.read<std::uint8_t>() + 128) / 256) + " %";
   }
   if ((flags & format::kHasExactPoints) != 0) {
     words.text += ", exact points";

@@ -40,6 +40,7 @@ struct PayloadHead {
   bool signs = false;
   encode::MapCoding maps = encode::MapCoding::zstd;
   std::uint8_t finer = 0;  // as in Parameters
+  std::uint8_t phase = 0;  // of codes, in 256ths; 0 but for `lorenzo`, `blockpack` and `contexts`
   RunnerUp runner_up;      // read; written is that of the workspace
 };
 

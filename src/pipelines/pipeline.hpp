@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <firn/firn.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,11 @@ struct Choice {
   std::shared_ptr<const std::vector<std::uint8_t>> bases{};
 };
 
+// Where an array's values gather: their median, and how far apart their quartiles are.
+struct Gathering {
+  double middle = 0, width = 0;
+};
+
 // The same for all chunks of a stream, but for what is said to differ.
 struct Parameters {
   Pipeline pipeline = Pipeline::lorenzo;  // the one to try first; automatic: the best of several
@@ -67,7 +73,8 @@ struct Parameters {
   // from others; and whether Encoded::mean_square is wanted, not of `fre` and `ceresz`.
   std::uint8_t finer = 0;
   bool measured = false;
-  bool trained = false;  // `causal` finds its model in the workspace
+  bool trained = false;                // `causal` finds its model in the workspace
+  std::optional<Gathering> gathering;  // to encode; none: codes have no phase
   std::optional<double> fill;
   // For `lorenzo`. The payloads of the stream's shared books by number, empty where damaged; and,
   // to encode, the rule for this chunk and the shared book that the plan has for it. With `chi`

@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
+#include "container/format.hpp"
 #include "pipelines/feedback.hpp"
 #include "quantize/logarithmic.hpp"
 
@@ -327,13 +329,24 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
   return QuantizeOutcome::done;
 }
 
+// With which values in the middle of where half of an array's gather have the middle of a code, if
+// those are within a step: else it makes no difference. Steps with a grain have none.
+std::uint8_t choose_phase(const Parameters& parameters, double step) {
+  const std::optional<Gathering>& gathering = parameters.gathering;
+  if (!gathering || gathering->width > step || parameters.margin >= format::kGrid) return 0;
+  const double steps = gathering->middle / step;
+  return static_cast<std::uint8_t>(static_cast<int>((steps - std::floor(steps)) * 256 + 0.5));
+}
+
 }  // namespace
 
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result) {
   if (!parameters.pointwise) {
-    const AbsoluteQuantizer<T, Q> quantizer(parameters, workspace.target);
+    AbsoluteQuantizer<T, Q> quantizer(parameters, workspace.target);
+    result->phase = choose_phase(parameters, static_cast<double>(quantizer.scale.step));
+    quantizer.scale.phase = phase_of<T>(result->phase);
     return quantize_with(quantizer, chunk, parameters, workspace, result);
   }
   if constexpr (sizeof(Q) == 2) {
@@ -354,6 +367,7 @@ double mean_square(const Box<const T>& chunk, const Parameters& parameters,
                    const QuantizedChunk<T, Q>& quantized) {
   const quantize::Scale<T> scale(static_cast<T>(parameters.bound_abs), parameters.margin,
                                  parameters.finer);
+  const quantize::Levels<T> levels{scale.step, phase_of<T>(quantized.phase)};
   ErrorSample<T> errors(parameters.bound_abs, chunk.count());
   chunk.for_each_row([&](const T* row, std::size_t offset) {
     for (; errors.next() < offset + chunk.row_length(); errors.advance()) {
@@ -363,7 +377,7 @@ double mean_square(const Box<const T>& chunk, const Parameters& parameters,
       const auto code = static_cast<Code>(static_cast<Wraps>(quantized.codes[i]) +
                                           static_cast<Wraps>(quantized.base));
       errors.add(row[static_cast<std::int64_t>(i - offset) * chunk.row_stride()],
-                 static_cast<T>(code) * scale.step);
+                 quantize::dequantize_value<T, Code>(code, levels));
     }
     return true;
   });
@@ -397,8 +411,10 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
   const auto dequantize = streaming ? kernels.dequantize_streaming : kernels.dequantize;
   const T bound = static_cast<T>(parameters.bound_abs);
   const quantize::LogScale<T> log_scale(bound);
-  const T step =
-      parameters.pointwise ? T{0} : quantize::Scale<T>(bound, parameters.margin, head.finer).step;
+  quantize::Levels<T> levels{0, phase_of<T>(head.phase)};
+  if (!parameters.pointwise) {
+    levels.step = quantize::Scale<T>(bound, parameters.margin, head.finer).step;
+  }
   using Base = std::conditional_t<sizeof(Q) == 2, std::int32_t, Q>;
   const Base base = static_cast<Base>(head.base);
   const std::size_t length = chunk.row_length();
@@ -411,12 +427,12 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
     if constexpr (sizeof(Q) == 2) {
       if (masked) {
         const quantize::Masked<T> mask{workspace.exact_map.words(), offset, fill};
-        return kernels.dequantize_masked(codes + offset, count, step, base, mask,
+        return kernels.dequantize_masked(codes + offset, count, levels, base, mask,
                                          parameters.streaming && !copied, values);
       }
     }
     if (!parameters.pointwise) {
-      dequantize(codes + offset, count, step, base, values);
+      dequantize(codes + offset, count, levels, base, values);
     } else if constexpr (sizeof(Q) != 2) {
       quantize::log_kernels<T, Q>(workspace.target)
           .dequantize(codes + offset, count, log_scale, base,

@@ -27,7 +27,14 @@ struct QuantizedChunk {
   bool exact_alike = false;     // which has one value that all of them have
   bool signs = false;           // point-wise bound: some are negative, in workspace.sign_map
   double max_error = 0;         // relative under a point-wise bound
+  std::uint8_t phase = 0;       // of the codes, in 256ths
 };
+
+// A phase as a number of T.
+template <class T>
+T phase_of(std::uint8_t phase) {
+  return static_cast<T>(phase) / 256;
+}
 
 enum class QuantizeOutcome { done, needs_wide, too_many_exact };
 

@@ -1,6 +1,7 @@
 #include "plan/plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -186,10 +187,13 @@ ValueRange value_range_of(const ArrayView& array, std::optional<double> fill,
   return {static_cast<double>(only.low), static_cast<double>(only.high)};
 }
 
-// visit(pointer, length) for a sample of the values, the same whatever the strides.
+// visit(pointer, length) for a sample of the values, the same whatever the strides: all, if they
+// are few, or so many runs of so many.
+struct SampledRuns {
+  std::uint64_t count = 16, length = 64;
+};
 template <class T, class Visit>
-void for_each_sampled(const ArrayView& array, Visit visit) {
-  constexpr std::uint64_t kRows = 16, kRowLength = 64;
+void for_each_sampled(const ArrayView& array, SampledRuns runs, Visit visit) {
   const std::uint64_t count = array.shape.count();
   const T* const data = static_cast<const T*>(array.data);
   const auto take = [&](std::uint64_t first, std::uint64_t length) {
@@ -205,9 +209,9 @@ void for_each_sampled(const ArrayView& array, Visit visit) {
       visit(data + offset, 1);
     }
   };
-  if (count <= kRows * kRowLength) return take(0, count);
-  const std::uint64_t apart = (count - kRowLength) / (kRows - 1);
-  for (std::uint64_t row = 0; row < kRows; ++row) take(row * apart, kRowLength);
+  if (count <= runs.count * runs.length) return take(0, count);
+  const std::uint64_t apart = (count - runs.length) / (runs.count - 1);
+  for (std::uint64_t run = 0; run < runs.count; ++run) take(run * apart, runs.length);
 }
 
 double magnitude_of(const ValueRange& range) {
@@ -221,7 +225,7 @@ double sampled_magnitude(const ArrayView& array, std::optional<double> fill,
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
   T low = std::numeric_limits<T>::infinity(), high = -low;
   const auto& kernels = quantize::range_kernels<T>(workers.workspace(0).target);
-  for_each_sampled<T>(array, [&](const T* values, std::size_t length) {
+  for_each_sampled<T>(array, {}, [&](const T* values, std::size_t length) {
     kernels.widen(values, length, fill_value, &low, &high);
   });
   return magnitude_of({static_cast<double>(low), static_cast<double>(high)});
@@ -232,7 +236,7 @@ template <class T>
 double sampled_magnitude_within(const ArrayView& array, std::optional<double> fill, double limit) {
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
   double largest = 0;
-  for_each_sampled<T>(array, [&](const T* values, std::size_t length) {
+  for_each_sampled<T>(array, {}, [&](const T* values, std::size_t length) {
     for (std::size_t i = 0; i < length; ++i) {
       const double magnitude = std::fabs(static_cast<double>(values[i]));
       if (magnitude <= limit && values[i] != fill_value) largest = std::max(largest, magnitude);
@@ -371,6 +375,38 @@ void change_bound_of(const ArrayView& array, double bound_abs, pipelines::Worker
     plan->knows_magnitude = true;
   }
   if (*plan->magnitude <= limit) set_bound<T>(bound_abs, *plan->magnitude, plan);
+}
+
+// Where values of a large array gather, but zeros, which had better stay what they are.
+template <class T>
+void find_gathering(const ArrayView& array, Plan* plan) {
+  constexpr std::uint64_t kLeastBytes = 1 << 19, kValues = 128, kFew = 32;
+  const Pipeline pipeline = plan->parameters.pipeline;
+  // Where pipelines are tried, the one that predicts values is better than any phase. The errors
+  // that a `psnr` counts on are those of codes without one.
+  const bool quantizes = pipeline == Pipeline::blockpack || pipeline == Pipeline::contexts ||
+                         pipeline == Pipeline::lorenzo;
+  if (!quantizes || plan->parameters.pointwise || plan->header.bound.kind == BoundKind::psnr ||
+      array.shape.count() * sizeof(T) < kLeastBytes) {
+    return;
+  }
+  const std::optional<double>& fill = plan->parameters.fill;
+  const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
+  std::array<T, kValues> values;
+  std::size_t count = 0;
+  bool zeros = false;
+  for_each_sampled<T>(array, {kValues, 1}, [&](const T* value, std::size_t) {
+    zeros = zeros || *value == 0;
+    if (std::isfinite(*value) && *value != fill_value) values[count++] = *value;
+  });
+  if (zeros || count < kFew) return;
+  const auto quartile = [&](std::size_t quarters) {
+    auto* const at = values.begin() + quarters * count / 4;
+    std::nth_element(values.begin(), at, values.begin() + count);
+    return static_cast<double>(*at);
+  };
+  const double low = quartile(1), middle = quartile(2), high = quartile(3);
+  plan->parameters.gathering = {middle, high - low};
 }
 
 template <class T>
@@ -523,8 +559,10 @@ Status make_plan(const ArrayView& array, const Options& options, pipelines::Work
   if (array.data == nullptr) return bad("the array's data is null");
   if (array.type == Type::f32) {
     resolve_bound<float>(array, workers, plan);
+    find_gathering<float>(array, plan);
   } else {
     resolve_bound<double>(array, workers, plan);
+    find_gathering<double>(array, plan);
   }
   return status;
 }

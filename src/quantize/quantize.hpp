@@ -1,5 +1,6 @@
-// Values to integers and back: q = nearest(x / step), x' = q * step. Codes are q - base, where the
-// base is the q of a chunk's first value, so that codes start at 0.
+// Values to integers and back: q = nearest(x / step - phase), x' = (q + phase) * step. Codes are
+// q - base, where the base is the q of a chunk's first value, so that codes start at 0. The phase
+// is 0 unless a chunk's values gather in the middle between two codes.
 //
 // step = 2 * bound * (1 - 2^-margin): a little less than twice the bound, so that rounding in
 // x * (1 / step) and q * step does not push values that lie midway between two codes out of the
@@ -11,10 +12,11 @@
 // neither does x - q * step, which tells where x * (1 / step) was rounded to the wrong q.
 //
 // The test |x' - x| <= bound is exact although it is done in the value's own type, for bound and
-// step are exact in it: for q = 0 and |q| >= 2 the subtraction does not round (Sterbenz); for
-// |q| = 1 it may only when |x| < x'/2, and a result that rounds down to the bound would need
-// |x| / step below 1/2 by more than 2^-margin / 4, where q is 0. With a grain too: there x * (1 /
-// step) is at most 1/2 when |x| < step / 2, and 1/2 is rounded to 0.
+// step are exact in it: for |q| >= 2 the subtraction does not round (Sterbenz), and for q = 0
+// without a phase neither. Below that, and without a grain, all that rounds is so little of a step
+// that errors stay below the bound by most of the margin. With a grain there is no phase; for |q| =
+// 1 the subtraction may round only when |x| < x'/2, and there x * (1 / step) is at most 1/2, which
+// is rounded to 0.
 #pragma once
 
 #include <bit>
@@ -34,10 +36,18 @@ namespace firn::quantize {
 inline constexpr double kNarrowLimit = 1073741824.0;
 inline constexpr double kWideLimit = 1125899906842624.0;
 
+// What codes stand for: (q + phase) * step.
+template <class T>
+struct Levels {
+  T step;
+  T phase = 0;  // below 1
+};
+
 template <class T>
 struct Scale {
   T bound;  // > 0
   T step;
+  T phase = 0;     // a few bits, so that adding it to most codes does not round; 0 with a grain
   T inverse_step;  // 1 / step; infinite when step is subnormal, and then no value passes
   T grain = 0;     // of which steps are multiples; 0: of none
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -64,6 +74,7 @@ struct Scale {
     }
     inverse_step = 1 / step;
   }
+  Levels<T> levels() const { return {step, phase}; }
   // The next smaller number.
   T below_bound() const { return std::bit_cast<T>(std::bit_cast<Bits>(bound) - 1); }
   // A difference from a value that came out as the bound may have been rounded down to it, unless
@@ -92,9 +103,10 @@ struct Kernels {
   // fill value (NaN: none) among them, and returns the largest error of the others. Writes
   // ceil(count / 64) words.
   T (*flag)(const T* values, std::size_t count, Scale<T> scale, T fill, std::uint64_t* bits);
-  void (*dequantize)(const Q* codes, std::size_t count, T step, Q base, T* values);
+  void (*dequantize)(const Q* codes, std::size_t count, Levels<T> levels, Q base, T* values);
   // The same past the caches, for output that is too large for them to be of use.
-  void (*dequantize_streaming)(const Q* codes, std::size_t count, T step, Q base, T* values);
+  void (*dequantize_streaming)(const Q* codes, std::size_t count, Levels<T> levels, Q base,
+                               T* values);
 };
 
 // A value that some of a row's have, and which: bit first + i of `bits` is that of value i.
@@ -119,13 +131,13 @@ struct ShortKernels {
   RowOutcome<T> (*quantize_masked)(const T* values, std::size_t count, Scale<T> scale,
                                    std::int32_t base, T fill, T instead, std::int16_t* codes,
                                    std::uint64_t* bits, bool* all_fill);
-  void (*dequantize)(const std::int16_t* codes, std::size_t count, T step, std::int32_t base,
-                     T* values);
-  void (*dequantize_streaming)(const std::int16_t* codes, std::size_t count, T step,
+  void (*dequantize)(const std::int16_t* codes, std::size_t count, Levels<T> levels,
+                     std::int32_t base, T* values);
+  void (*dequantize_streaming)(const std::int16_t* codes, std::size_t count, Levels<T> levels,
                                std::int32_t base, T* values);
   // `streaming`: past the caches, if values are aligned to vectors.
-  void (*dequantize_masked)(const std::int16_t* codes, std::size_t count, T step, std::int32_t base,
-                            const Masked<T>& masked, bool streaming, T* values);
+  void (*dequantize_masked)(const std::int16_t* codes, std::size_t count, Levels<T> levels,
+                            std::int32_t base, const Masked<T>& masked, bool streaming, T* values);
 };
 
 template <class T>
@@ -149,7 +161,7 @@ const RangeKernels<T>& range_kernels(simd::Target target);
 template <class T, class Q>
 bool quantize_value(T value, const Scale<T>& scale, Q* q, T* error);
 template <class T, class Q>
-T dequantize_value(Q q, T step);
+T dequantize_value(Q q, const Levels<T>& levels);
 
 // True when the value is finite but its code is beyond the narrow limit.
 template <class T>

@@ -43,18 +43,18 @@ bool quantize_value(T value, const Scale<T>& scale, Q* q, T* error) {
   const T bound_of_code = static_cast<T>(limit<Q>());
   if (scaled > bound_of_code) scaled = bound_of_code;
   if (scaled < -bound_of_code) scaled = -bound_of_code;
-  *q = static_cast<Q>(round_code(scaled));
+  *q = static_cast<Q>(round_code(scaled - scale.phase));
   if (scale.grain > 0) {
-    const T rest = (value - dequantize_value<T, Q>(*q, scale.step)) * scale.inverse_step;
+    const T rest = (value - dequantize_value<T, Q>(*q, scale.levels())) * scale.inverse_step;
     *q += static_cast<Q>(round_code(std::clamp(rest, T(-1), T(1))));
   }
-  *error = std::fabs(dequantize_value<T, Q>(*q, scale.step) - value);
+  *error = std::fabs(dequantize_value<T, Q>(*q, scale.levels()) - value);
   return *error <= scale.bound;
 }
 
 template <class T, class Q>
-T dequantize_value(Q q, T step) {
-  return static_cast<T>(q) * step;
+T dequantize_value(Q q, const Levels<T>& levels) {
+  return (static_cast<T>(q) + levels.phase) * levels.step;
 }
 
 template <class T>
@@ -94,20 +94,20 @@ RowOutcome<T> quantize_short(const T* values, std::size_t count, Scale<T> scale,
 }
 
 template <class T, class Q>
-void dequantize(const Q* codes, std::size_t count, T step, Q base, T* values) {
+void dequantize(const Q* codes, std::size_t count, Levels<T> levels, Q base, T* values) {
   using U = std::make_unsigned_t<Q>;
   for (std::size_t i = 0; i < count; ++i) {
     const Q q = static_cast<Q>(static_cast<U>(codes[i]) + static_cast<U>(base));
-    values[i] = dequantize_value<T, Q>(q, step);
+    values[i] = dequantize_value<T, Q>(q, levels);
   }
 }
 
 template <class T>
-void dequantize_short(const std::int16_t* codes, std::size_t count, T step, std::int32_t base,
-                      T* values) {
+void dequantize_short(const std::int16_t* codes, std::size_t count, Levels<T> levels,
+                      std::int32_t base, T* values) {
   for (std::size_t i = 0; i < count; ++i) {
     const std::int32_t code = codes[i];
-    dequantize<T, std::int32_t>(&code, 1, step, base, values + i);
+    dequantize<T, std::int32_t>(&code, 1, levels, base, values + i);
   }
 }
 
@@ -171,9 +171,9 @@ RowOutcome<T> quantize_masked(const T* values, std::size_t count, Scale<T> scale
 }
 
 template <class T>
-void dequantize_masked(const std::int16_t* codes, std::size_t count, T step, std::int32_t base,
-                       const Masked<T>& masked, bool, T* values) {
-  dequantize_short(codes, count, step, base, values);
+void dequantize_masked(const std::int16_t* codes, std::size_t count, Levels<T> levels,
+                       std::int32_t base, const Masked<T>& masked, bool, T* values) {
+  dequantize_short(codes, count, levels, base, values);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t bit = masked.first + i;
     if (masked.bits[bit / 64] >> bit % 64 & 1) values[i] = masked.value;
@@ -212,9 +212,9 @@ template const RangeKernels<double>& range_kernels();
 template bool quantize_value(float, const Scale<float>&, std::int32_t*, float*);
 template bool quantize_value(double, const Scale<double>&, std::int32_t*, double*);
 template bool quantize_value(double, const Scale<double>&, std::int64_t*, double*);
-template float dequantize_value(std::int32_t, float);
-template double dequantize_value(std::int32_t, double);
-template double dequantize_value(std::int64_t, double);
+template float dequantize_value(std::int32_t, const Levels<float>&);
+template double dequantize_value(std::int32_t, const Levels<double>&);
+template double dequantize_value(std::int64_t, const Levels<double>&);
 template bool needs_wide(float, const Scale<float>&);
 template bool needs_wide(double, const Scale<double>&);
 

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 // The bodies of loops, called several times in each.
 #undef FIRN_ALWAYS_INLINE
@@ -48,6 +49,29 @@ constexpr int64_t kMagicBits = 0x4338000000000000;
 // Wraps: a damaged stream may hold any base.
 HWY_INLINE int64_t magic_plus(int64_t base) {
   return static_cast<int64_t>(static_cast<uint64_t>(kMagicBits) + static_cast<uint64_t>(base));
+}
+
+// How values become codes under a scale: by rounding alone, with a phase, or with a grain.
+enum class Rounding { plain, phased, corrected };
+template <class T, class Call>
+HWY_INLINE auto with_rounding(const Scale<T>& scale, Call call) {
+  if (scale.grain > 0) return call(std::integral_constant<Rounding, Rounding::corrected>());
+  if (scale.phase != 0) return call(std::integral_constant<Rounding, Rounding::phased>());
+  return call(std::integral_constant<Rounding, Rounding::plain>());
+}
+
+// How many steps from the value of code 0, given those from 0.
+template <Rounding kRounding, class D, class V = hn::Vec<D>>
+HWY_INLINE V from_code_0(D d, V steps, const Scale<hn::TFromD<D>>& scale) {
+  if constexpr (kRounding != Rounding::phased) return steps;
+  return hn::Sub(steps, hn::Set(d, scale.phase));
+}
+
+// The values of codes, given as numbers of T.
+template <Rounding kRounding = Rounding::phased, class D, class V = hn::Vec<D>>
+HWY_INLINE V values_of(D d, V q, const Levels<hn::TFromD<D>>& levels) {
+  if constexpr (kRounding == Rounding::phased) q = hn::Add(q, hn::Set(d, levels.phase));
+  return hn::Mul(q, hn::Set(d, levels.step));
 }
 
 // The code, off by one at most, of a value under a scale with a grain: where a product with the
@@ -136,64 +160,63 @@ HWY_INLINE auto load_codes(D d, const int16_t* codes) {
 }
 
 template <class Q>
-HWY_INLINE auto restore(const Q* codes, float step, int32_t base) {
+HWY_INLINE auto restore(const Q* codes, const Levels<float>& levels, int32_t base) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
-  return hn::Mul(hn::ConvertTo(d, hn::Add(load_codes(di, codes), hn::Set(di, base))),
-                 hn::Set(d, step));
+  const auto q = hn::ConvertTo(d, hn::Add(load_codes(di, codes), hn::Set(di, base)));
+  return values_of(d, q, levels);
 }
 
 template <class Q>
-HWY_INLINE auto restore(const Q* codes, double step, int32_t base) {
+HWY_INLINE auto restore(const Q* codes, const Levels<double>& levels, int32_t base) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<int32_t, decltype(d)> di32;
-  return hn::Mul(hn::PromoteTo(d, hn::Add(load_codes(di32, codes), hn::Set(di32, base))),
-                 hn::Set(d, step));
+  const auto q = hn::PromoteTo(d, hn::Add(load_codes(di32, codes), hn::Set(di32, base)));
+  return values_of(d, q, levels);
 }
 
 // Exact for codes within +-2^51; damaged streams may hold others, which give some value.
-HWY_INLINE auto restore(const int64_t* codes, double step, int64_t base) {
+HWY_INLINE auto restore(const int64_t* codes, const Levels<double>& levels, int64_t base) {
   const hn::ScalableTag<double> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto shifted = hn::Add(hn::LoadU(di, codes), hn::Set(di, magic_plus(base)));
-  const auto code = hn::Sub(hn::BitCast(d, shifted), hn::Set(d, kMagic));
-  return hn::Mul(code, hn::Set(d, step));
+  return values_of(d, hn::Sub(hn::BitCast(d, shifted), hn::Set(d, kMagic)), levels);
 }
 
 template <class T, class Q, class Base>
-void dequantize(const Q* HWY_RESTRICT codes, size_t count, T step, Base base,
+void dequantize(const Q* HWY_RESTRICT codes, size_t count, Levels<T> levels, Base base,
                 T* HWY_RESTRICT values) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(restore(codes + i, step, base), d, values + i);
+    hn::StoreU(restore(codes + i, levels, base), d, values + i);
   }
   if (i < count && count >= lanes) {
-    hn::StoreU(restore(codes + count - lanes, step, base), d, values + count - lanes);
+    hn::StoreU(restore(codes + count - lanes, levels, base), d, values + count - lanes);
   } else if (i < count) {
     Q padded[hn::MaxLanes(d)] = {};
     T padded_values[hn::MaxLanes(d)];
     std::memcpy(padded, codes, count * sizeof(Q));
-    hn::StoreU(restore(padded, step, base), d, padded_values);
+    hn::StoreU(restore(padded, levels, base), d, padded_values);
     std::memcpy(values, padded_values, count * sizeof(T));
   }
 }
 
 template <class T, class Q, class Base>
-void dequantize_streaming(const Q* HWY_RESTRICT codes, size_t count, T step, Base base,
+void dequantize_streaming(const Q* HWY_RESTRICT codes, size_t count, Levels<T> levels, Base base,
                           T* HWY_RESTRICT values) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   const size_t misaligned = reinterpret_cast<uintptr_t>(values) % (lanes * sizeof(T));
-  if (misaligned % sizeof(T) != 0) return dequantize(codes, count, step, base, values);
+  if (misaligned % sizeof(T) != 0) return dequantize(codes, count, levels, base, values);
   const size_t head = misaligned == 0 ? 0 : lanes - misaligned / sizeof(T);
   size_t i = head < count ? head : count;
-  dequantize(codes, i, step, base, values);
+  dequantize(codes, i, levels, base, values);
   for (; i + lanes <= count; i += lanes) {
-    hn::Stream(restore(codes + i, step, base), d, values + i);
+    hn::Stream(restore(codes + i, levels, base), d, values + i);
   }
-  dequantize(codes + i, count - i, step, base, values + i);
+  dequantize(codes + i, count - i, levels, base, values + i);
   hwy::FlushStream();
 }
 

@@ -79,18 +79,18 @@ struct FloatErrors {
 };
 HWY_INLINE FloatErrors no_errors(float) { return {hn::Zero(hn::ScalableTag<int32_t>())}; }
 
-// The codes of a vector of 32-bit codes' worth of values, which `load` loads. kGrid: the scale has
-// a grain.
-template <bool kGrid, class Load>
+// The codes of a vector of 32-bit codes' worth of values, which `load` loads.
+template <Rounding kRounding, class Load>
 HWY_INLINE auto short_codes(const float* values, Load& load, const Scale<float>& scale,
                             int32_t base, FloatErrors& errors) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto value = load(values);
   // One that does not fit 32 bits becomes a code far from both the value and the base.
-  auto q = nearest_int(hn::Mul(value, hn::Set(d, scale.inverse_step)));
-  if constexpr (kGrid) q = corrected(d, value, q, scale);
-  const auto decoded = hn::Mul(hn::ConvertTo(d, q), hn::Set(d, scale.step));
+  const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
+  auto q = nearest_int(from_code_0<kRounding>(d, scaled, scale));
+  if constexpr (kRounding == Rounding::corrected) q = corrected(d, value, q, scale);
+  const auto decoded = values_of<kRounding>(d, hn::ConvertTo(d, q), scale.levels());
   const auto error = hn::Sub(decoded, value);
 #if HWY_TARGET == HWY_AVX3
   // The larger magnitude. It passes over NaN, whose code is among those far from the base.
@@ -119,7 +119,7 @@ HWY_INLINE DoubleErrors no_errors(double) {
   return {hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
 }
 
-template <bool kGrid, class Load>
+template <Rounding kRounding, class Load>
 HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double>& scale,
                             int32_t base, DoubleErrors& errors) {
   const hn::ScalableTag<double> d;
@@ -131,9 +131,10 @@ HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double
   const auto half = [&](const double* from) FIRN_ALWAYS_INLINE {
     const auto value = load(from);
     const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
-    auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
-    if constexpr (kGrid) shifted = corrected(d, value, shifted, scale);
-    const auto decoded = hn::Mul(hn::Sub(shifted, magic), hn::Set(d, scale.step));
+    const auto clamped = hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
+    auto shifted = hn::Add(from_code_0<kRounding>(d, clamped, scale), magic);
+    if constexpr (kRounding == Rounding::corrected) shifted = corrected(d, value, shifted, scale);
+    const auto decoded = values_of<kRounding>(d, hn::Sub(shifted, magic), scale.levels());
     const auto error = hn::Sub(decoded, value);
 #if HWY_TARGET == HWY_AVX3
     // Passes over NaN as for f32; its code is the limit, since Min takes its second argument then.
@@ -158,7 +159,7 @@ HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale
 }
 
 // Quantises vectors of a row and keeps what the row's outcome needs.
-template <class T, bool kGrid>
+template <class T, Rounding kRounding>
 struct ShortQuantizer {
   const Scale<T> scale;
   const int32_t base;
@@ -169,8 +170,8 @@ struct ShortQuantizer {
   HWY_INLINE void step(const T* from, Load& load, int16_t* to) {
     const Shorts d;
     const size_t half = hn::Lanes(d) / 2;
-    const auto low = short_codes<kGrid>(from, load, scale, base, even);
-    const auto both = shorten(low, short_codes<kGrid>(from + half, load, scale, base, odd));
+    const auto low = short_codes<kRounding>(from, load, scale, base, even);
+    const auto both = shorten(low, short_codes<kRounding>(from + half, load, scale, base, odd));
     lowest = hn::Min(lowest, both);
     highest = hn::Max(highest, both);
     hn::StoreU(both, d, to);
@@ -188,13 +189,13 @@ struct ShortQuantizer {
   }
 };
 
-template <bool kGrid, class T>
+template <Rounding kRounding, class T>
 RowOutcome<T> quantize_short_with(const T* HWY_RESTRICT values, size_t count, const Scale<T>& scale,
                                   int32_t base, int16_t* HWY_RESTRICT codes) {
   const Shorts d;
   constexpr size_t kMaxLanes = hn::MaxLanes(d);
   const size_t lanes = hn::Lanes(d);
-  ShortQuantizer<T, kGrid> quantizer{scale, base};
+  ShortQuantizer<T, kRounding> quantizer{scale, base};
   const auto load = [](const T* from)
                         FIRN_ALWAYS_INLINE { return hn::LoadU(hn::ScalableTag<T>(), from); };
   const size_t i = for_each_vector(count, lanes, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
@@ -236,14 +237,14 @@ HWY_INLINE void hold_codes(const uint64_t* bits, size_t words, int16_t* codes) {
   }
 }
 
-template <bool kGrid, class T>
+template <Rounding kRounding, class T>
 RowOutcome<T> quantize_masked_with(const T* HWY_RESTRICT values, size_t count,
                                    const Scale<T>& scale, int32_t base, T fill, T instead,
                                    int16_t* HWY_RESTRICT codes, uint64_t* HWY_RESTRICT bits,
                                    bool* all_fill) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(Shorts());
-  ShortQuantizer<T, kGrid> quantizer{scale, base};
+  ShortQuantizer<T, kRounding> quantizer{scale, base};
   auto stranger = hn::FirstN(d, 0);
   // 64 values; returns their bits.
   const auto step = [&](const T* from, int16_t* to) FIRN_ALWAYS_INLINE {
@@ -282,23 +283,25 @@ RowOutcome<T> quantize_masked_with(const T* HWY_RESTRICT values, size_t count,
 template <class T>
 RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
                              int32_t base, int16_t* HWY_RESTRICT codes) {
-  return scale.grain > 0 ? quantize_short_with<true>(values, count, scale, base, codes)
-                         : quantize_short_with<false>(values, count, scale, base, codes);
+  return with_rounding(scale, [&](auto rounding) HWY_ATTR {
+    return quantize_short_with<rounding()>(values, count, scale, base, codes);
+  });
 }
 
 template <class T>
 RowOutcome<T> quantize_masked(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
                               int32_t base, T fill, T instead, int16_t* HWY_RESTRICT codes,
                               uint64_t* HWY_RESTRICT bits, bool* all_fill) {
-  return scale.grain > 0 ? quantize_masked_with<true>(values, count, scale, base, fill, instead,
-                                                      codes, bits, all_fill)
-                         : quantize_masked_with<false>(values, count, scale, base, fill, instead,
-                                                       codes, bits, all_fill);
+  return with_rounding(scale, [&](auto rounding) HWY_ATTR {
+    return quantize_masked_with<rounding()>(values, count, scale, base, fill, instead, codes, bits,
+                                            all_fill);
+  });
 }
 
 template <class T>
-void dequantize_masked(const int16_t* HWY_RESTRICT codes, size_t count, T step, int32_t base,
-                       const Masked<T>& masked, bool streaming, T* HWY_RESTRICT values) {
+void dequantize_masked(const int16_t* HWY_RESTRICT codes, size_t count, Levels<T> levels,
+                       int32_t base, const Masked<T>& masked, bool streaming,
+                       T* HWY_RESTRICT values) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   const auto fills = hn::Set(d, masked.value);
@@ -312,7 +315,7 @@ void dequantize_masked(const int16_t* HWY_RESTRICT codes, size_t count, T step, 
   };
   const auto restored = [&](const int16_t* from, uint64_t bits) FIRN_ALWAYS_INLINE {
     const auto mask = hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&bits));
-    return hn::IfThenElse(mask, fills, restore(from, step, base));
+    return hn::IfThenElse(mask, fills, restore(from, levels, base));
   };
   size_t i = 0;
   if (streaming && reinterpret_cast<uintptr_t>(values) % (lanes * sizeof(T)) == 0) {

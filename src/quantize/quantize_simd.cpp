@@ -1,5 +1,5 @@
-// Quantisation with Highway, one copy per target. Rows shorter than a vector are padded with
-// zeros, whose codes and errors are zero. Codes of 16 bits: quantize_short_simd.cpp.
+// Quantisation with Highway, one copy per target. Rows shorter than a vector are padded with one
+// of their values, which adds no error. Codes of 16 bits: quantize_short_simd.cpp.
 #include "quantize/quantize.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -45,31 +45,30 @@ HWY_INLINE void account(hn::Vec<hn::ScalableTag<T>> decoded, hn::Vec<hn::Scalabl
   total.max_error = hn::Max(total.max_error, error);
 }
 
-// Quantises a vector: stores its codes and returns the values that they decode to. kGrid: the scale
-// has a grain.
-template <bool kGrid, class D, class V = hn::Vec<D>>
+// Quantises a vector: stores its codes and returns the values that they decode to.
+template <Rounding kRounding, class D, class V = hn::Vec<D>>
 HWY_INLINE V quantize_vector(D d, V value, const Scale<float>& scale, int32_t base,
                              int32_t* codes) {
   const hn::RebindToSigned<D> di;
   const auto limit = hn::Set(d, static_cast<float>(kNarrowLimit));
-  const auto inverse_step = hn::Set(d, scale.inverse_step), step = hn::Set(d, scale.step);
-  const auto scaled = hn::Mul(value, inverse_step);
-  auto q = nearest_int(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)));
-  if constexpr (kGrid) q = corrected(d, value, q, scale);
+  const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
+  const auto clamped = hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
+  auto q = nearest_int(from_code_0<kRounding>(d, clamped, scale));
+  if constexpr (kRounding == Rounding::corrected) q = corrected(d, value, q, scale);
   hn::StoreU(hn::Sub(q, hn::Set(di, base)), di, codes);
-  return hn::Mul(hn::ConvertTo(d, q), step);
+  return values_of<kRounding>(d, hn::ConvertTo(d, q), scale.levels());
 }
 
-template <bool kGrid, class D, class Q, class V = hn::Vec<D>>
+template <Rounding kRounding, class D, class Q, class V = hn::Vec<D>>
 HWY_INLINE V quantize_vector(D d, V value, const Scale<double>& scale, Q base, Q* codes) {
   const hn::RebindToSigned<D> di;
   const hn::RebindToUnsigned<D> du;
   const auto limit = hn::Set(d, sizeof(Q) == 4 ? kNarrowLimit : kWideLimit);
   const auto magic = hn::Set(d, kMagic);
-  const auto inverse_step = hn::Set(d, scale.inverse_step), step = hn::Set(d, scale.step);
-  const auto scaled = hn::Mul(value, inverse_step);
-  auto shifted = hn::Add(hn::Max(hn::Min(scaled, limit), hn::Neg(limit)), magic);
-  if constexpr (kGrid) shifted = corrected(d, value, shifted, scale);
+  const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
+  const auto clamped = hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
+  auto shifted = hn::Add(from_code_0<kRounding>(d, clamped, scale), magic);
+  if constexpr (kRounding == Rounding::corrected) shifted = corrected(d, value, shifted, scale);
   if constexpr (sizeof(Q) == 4) {
     const hn::Rebind<uint32_t, D> du32;
     const auto q = hn::TruncateTo(du32, hn::BitCast(du, shifted));
@@ -78,19 +77,25 @@ HWY_INLINE V quantize_vector(D d, V value, const Scale<double>& scale, Q base, Q
   } else {
     hn::StoreU(hn::Sub(hn::BitCast(di, shifted), hn::Set(di, magic_plus(base))), di, codes);
   }
-  return hn::Mul(hn::Sub(shifted, magic), step);
+  return values_of<kRounding>(d, hn::Sub(shifted, magic), scale.levels());
 }
 
-template <bool kGrid, class T, class Q>
+template <Rounding kRounding, class T, class Q>
 HWY_INLINE void step(const T* values, const Scale<T>& scale, Q base, Q* codes,
                      Accumulator<T>& total) {
   const hn::ScalableTag<T> d;
   const auto value = hn::LoadU(d, values);
-  account<T>(quantize_vector<kGrid>(d, value, scale, base, codes), value, hn::Set(d, scale.bound),
-             total);
+  account<T>(quantize_vector<kRounding>(d, value, scale, base, codes), value,
+             hn::Set(d, scale.bound), total);
 }
 
-template <bool kGrid, class T, class Q>
+// At least one value, and behind them the first again.
+template <class D, class T>
+HWY_INLINE void pad(D d, const T* values, size_t count, T* padded) {
+  for (size_t k = 0; k < hn::Lanes(d); ++k) padded[k] = values[k < count ? k : 0];
+}
+
+template <Rounding kRounding, class T, class Q>
 RowOutcome<T> quantize_with(const T* HWY_RESTRICT values, size_t count, const Scale<T>& scale,
                             Q base, Q* HWY_RESTRICT codes) {
   const hn::ScalableTag<T> d;
@@ -99,21 +104,21 @@ RowOutcome<T> quantize_with(const T* HWY_RESTRICT values, size_t count, const Sc
   Accumulator<T> even{hn::Eq(hn::Zero(d), hn::Zero(d)), hn::Zero(d)};
   Accumulator<T> odd = even;
   size_t i = for_each_vector(count, 2 * lanes, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
-    step<kGrid>(values + at, scale, base, codes + at, even);
-    step<kGrid>(values + at + lanes, scale, base, codes + at + lanes, odd);
+    step<kRounding>(values + at, scale, base, codes + at, even);
+    step<kRounding>(values + at + lanes, scale, base, codes + at + lanes, odd);
   });
   if (i + lanes <= count) {
-    step<kGrid>(values + i, scale, base, codes + i, even);
+    step<kRounding>(values + i, scale, base, codes + i, even);
     i += lanes;
   }
   if (i < count && count >= lanes) {
     // The last vector again covers values that are done: the same codes and errors.
-    step<kGrid>(values + count - lanes, scale, base, codes + count - lanes, odd);
+    step<kRounding>(values + count - lanes, scale, base, codes + count - lanes, odd);
   } else if (i < count) {
-    T padded[hn::MaxLanes(d)] = {};
+    T padded[hn::MaxLanes(d)];
     Q padded_codes[hn::MaxLanes(d)];
-    std::memcpy(padded, values, count * sizeof(T));
-    step<kGrid>(padded, scale, base, padded_codes, even);
+    pad(d, values, count, padded);
+    step<kRounding>(padded, scale, base, padded_codes, even);
     std::memcpy(codes, padded_codes, count * sizeof(Q));
   }
   RowOutcome<T> outcome;
@@ -125,8 +130,9 @@ RowOutcome<T> quantize_with(const T* HWY_RESTRICT values, size_t count, const Sc
 template <class T, class Q>
 RowOutcome<T> quantize(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, Q base,
                        Q* HWY_RESTRICT codes) {
-  return scale.grain > 0 ? quantize_with<true>(values, count, scale, base, codes)
-                         : quantize_with<false>(values, count, scale, base, codes);
+  return with_rounding(scale, [&](auto rounding) HWY_ATTR {
+    return quantize_with<rounding()>(values, count, scale, base, codes);
+  });
 }
 
 template <class T, class Q>
@@ -138,14 +144,15 @@ T flag(const T* HWY_RESTRICT values, size_t count, Scale<T> scale, T fill,
   const auto fills = hn::Set(d, fill);
   auto max_error = hn::Zero(d);
   for (size_t w = 0; w < (count + 63) / 64; ++w) bits[w] = 0;
-  T padded[hn::MaxLanes(d)] = {};
+  T padded[hn::MaxLanes(d)];
   Q codes[hn::MaxLanes(d)];
   for (size_t i = 0; i < count; i += lanes) {
     const size_t rest = count - i;
-    if (rest < lanes) std::memcpy(padded, values + i, rest * sizeof(T));
+    if (rest < lanes) pad(d, values + i, rest, padded);
     const auto value = hn::LoadU(d, rest < lanes ? padded : values + i);
-    const auto decoded = scale.grain > 0 ? quantize_vector<true>(d, value, scale, Q{0}, codes)
-                                         : quantize_vector<false>(d, value, scale, Q{0}, codes);
+    const auto decoded = with_rounding(scale, [&](auto rounding) HWY_ATTR {
+      return quantize_vector<rounding()>(d, value, scale, Q{0}, codes);
+    });
     const auto error = hn::Abs(hn::Sub(decoded, value));
     const auto good = hn::And(hn::Le(error, bound), hn::Not(hn::Eq(value, fills)));
     max_error = hn::Max(max_error, hn::IfThenElseZero(good, error));

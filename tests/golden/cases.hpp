@@ -153,6 +153,23 @@ inline std::vector<GoldenCase> golden_cases() {
                     10,
                     golden_options(named.pipeline, Bound::abs(0x1.cp-38), {7, 14, 8})});
   }
+  // Half of the values within a step: codes with a phase.
+  for (const Named& named : {Named{P::lorenzo, "lorenzo"}, Named{P::blockpack, "blockpack"},
+                             Named{P::contexts, "contexts"}}) {
+    const std::string name = std::string("phase_") + named.name;
+    list.push_back({name + "_2d_f32",
+                    Type::f32,
+                    {512, 256},
+                    Kind::dense,
+                    10,
+                    golden_options(named.pipeline, Bound::abs(5))});
+    list.push_back({name + "_3d_f64",
+                    Type::f64,
+                    {32, 32, 64},
+                    Kind::dense,
+                    10,
+                    golden_options(named.pipeline, Bound::abs(16))});
+  }
   list.push_back({"ratio_blockpack_3d_f32",
                   Type::f32,
                   {20, 24, 32},

@@ -49,11 +49,18 @@ std::vector<Scale<T>> scales() {
   return list;
 }
 
-// Those too whose steps have a grain.
+// Those too with a phase, and those whose steps have a grain.
 template <class T>
 std::vector<Scale<T>> all_scales() {
   std::vector<Scale<T>> list = scales<T>();
   Random random(8);
+  for (const Scale<T>& plain : scales<T>()) {
+    Scale<T> phased = plain;
+    phased.phase =
+        static_cast<T>(list.size() % 2 == 0 ? 64 * (1 + random.below(3)) : 1 + random.below(255)) /
+        256;
+    list.push_back(phased);
+  }
   for (const int grain_bits : {0, 1, 3, 8, 13}) {
     const int margin = format::kGrid + grain_bits;
     for (const double bound : {1.0, 1e-3, 3.7e5, 0x1.8p-20}) {
@@ -137,7 +144,8 @@ TYPED_TEST(Quantize, EveryTargetGivesTheCodesOfTheReference) {
   using T = typename TypeParam::Value;
   using Q = typename TypeParam::Code;
   for (const Scale<T>& scale : all_scales<T>()) {
-    SCOPED_TRACE(::testing::Message() << "bound " << scale.bound << " step " << scale.step);
+    SCOPED_TRACE(::testing::Message()
+                 << "bound " << scale.bound << " step " << scale.step << " phase " << scale.phase);
     std::vector<T> kept;
     for (const T value : adversarial_values(scale, 11)) {
       Q q = 0;
@@ -156,7 +164,8 @@ TYPED_TEST(Quantize, EveryTargetRefusesTheRowsThatTheReferenceRefuses) {
   using T = typename TypeParam::Value;
   using Q = typename TypeParam::Code;
   for (const Scale<T>& scale : all_scales<T>()) {
-    SCOPED_TRACE(::testing::Message() << "bound " << scale.bound << " step " << scale.step);
+    SCOPED_TRACE(::testing::Message()
+                 << "bound " << scale.bound << " step " << scale.step << " phase " << scale.phase);
     std::vector<T> row(11, scale.step);
     int position = 0;
     for (const T value : adversarial_values(scale, 12)) {
@@ -261,6 +270,8 @@ TYPED_TEST(Quantize, BoundTestIsExact) {
     const double bound = (1 + random.unit()) * std::ldexp(1.0, static_cast<int>(random.around(60)));
     list.emplace_back(static_cast<T>(bound),
                       format::kMinMargin + static_cast<int>(random.below(9)));
+    list.push_back(list.back());
+    list.back().phase = static_cast<T>(random.below(256)) / 256;
     list.emplace_back(static_cast<T>(bound), format::kGrid + static_cast<int>(random.below(14)));
   }
   std::size_t accepted = 0, refused = 0;
@@ -283,7 +294,7 @@ TYPED_TEST(Quantize, BoundTestIsExact) {
         continue;
       }
       if (!std::isfinite(value * scale.inverse_step)) continue;  // refused before a code exists
-      const T restored = dequantize_value<T, Q>(q, scale.step);
+      const T restored = dequantize_value<T, Q>(q, scale.levels());
       const bool truly =
           std::isfinite(restored) &&
           test::within_exactly(static_cast<double>(restored), static_cast<double>(value),
@@ -383,14 +394,14 @@ TYPED_TEST(Quantize, EveryTargetRestoresTheValuesOfTheReference) {
     const int spare_bits = sizeof(Q) == 8 ? 13 : 0;
     for (Q& code : codes) code = static_cast<Q>(static_cast<Q>(random.next()) >> spare_bits);
     if (count > 8) codes[3] = 0, codes[4] = -1;
-    const T step = static_cast<T>(0.0123);
+    const Levels<T> levels{static_cast<T>(0.0123), static_cast<T>(count % 2 == 0 ? 0 : 0.75)};
     const Q base = sizeof(Q) == 8 ? Q(123456) : std::numeric_limits<Q>::max();
     std::vector<T> expected(count);
     kernels<T, Q>(simd::Target::reference)
-        .dequantize(codes.data(), count, step, base, expected.data());
+        .dequantize(codes.data(), count, levels, base, expected.data());
     for (const simd::Target target : simd::available_targets()) {
       std::vector<T> values(count);
-      kernels<T, Q>(target).dequantize(codes.data(), count, step, base, values.data());
+      kernels<T, Q>(target).dequantize(codes.data(), count, levels, base, values.data());
       EXPECT_TRUE(test::same_bits(values, expected)) << simd::name_of(target) << " " << count;
     }
   }
@@ -496,20 +507,20 @@ TYPED_TEST_SUITE(ShortCodes, ValueTypes);
 TYPED_TEST(ShortCodes, AreRestoredAsThoseOf32Bits) {
   using T = TypeParam;
   Random random(9);
-  const T step = static_cast<T>(0.0123);
   for (const std::size_t count : {0u, 1u, 3u, 7u, 8u, 9u, 31u, 1000u}) {
+    const Levels<T> levels{static_cast<T>(0.0123), static_cast<T>(count % 2 == 0 ? 0 : 0.75)};
     std::vector<std::int16_t> codes(count);
     for (auto& code : codes) code = static_cast<std::int16_t>(random.next());
     const std::vector<std::int32_t> wide(codes.begin(), codes.end());
     for (const std::int32_t base : {0, -77, 1 << 29, std::numeric_limits<std::int32_t>::max()}) {
       std::vector<T> expected(count);
       kernels<T, std::int32_t>(simd::Target::reference)
-          .dequantize(wide.data(), count, step, base, expected.data());
+          .dequantize(wide.data(), count, levels, base, expected.data());
       for (const simd::Target target : simd::available_targets()) {
         const auto& kernels = short_kernels<T>(target);
         for (const auto restore : {kernels.dequantize, kernels.dequantize_streaming}) {
           std::vector<T> values(count);
-          restore(codes.data(), count, step, base, values.data());
+          restore(codes.data(), count, levels, base, values.data());
           EXPECT_TRUE(test::same_bits(values, expected)) << simd::name_of(target) << " " << count;
         }
       }
@@ -520,7 +531,8 @@ TYPED_TEST(ShortCodes, AreRestoredAsThoseOf32Bits) {
 TYPED_TEST(ShortCodes, AreThoseOf32Bits) {
   using T = TypeParam;
   for (const Scale<T>& scale : all_scales<T>()) {
-    SCOPED_TRACE(::testing::Message() << "bound " << scale.bound << " step " << scale.step);
+    SCOPED_TRACE(::testing::Message()
+                 << "bound " << scale.bound << " step " << scale.step << " phase " << scale.phase);
     for (const std::int32_t base : {0, -4000, 4096, 1 << 20, -(1 << 29), 1 << 29}) {
       std::vector<T> good;
       std::vector<T> row(37, static_cast<T>(base) * scale.step);
@@ -623,7 +635,7 @@ TYPED_TEST(ShortCodes, OfMaskedValuesRepeatTheOneBefore) {
 
 TYPED_TEST(ShortCodes, AreRestoredUnderAMask) {
   using T = TypeParam;
-  const T step = T(0.019);
+  const Levels<T> levels{T(0.019), T(0.25)};
   Random random(4);
   std::vector<std::int16_t> codes(700);
   for (auto& code : codes) code = static_cast<std::int16_t>(random.around(30000));
@@ -634,7 +646,7 @@ TYPED_TEST(ShortCodes, AreRestoredUnderAMask) {
       const Masked<T> masked{bits.data(), first, T(1e20)};
       std::vector<T> expected(count);
       short_kernels<T>(simd::Target::reference)
-          .dequantize_masked(codes.data(), count, step, 77, masked, false, expected.data());
+          .dequantize_masked(codes.data(), count, levels, 77, masked, false, expected.data());
       for (const simd::Target target : simd::available_targets()) {
         for (const bool streaming : {false, true}) {
           for (const std::size_t misaligned : {0u, 1u}) {
@@ -643,7 +655,7 @@ TYPED_TEST(ShortCodes, AreRestoredUnderAMask) {
             alignas(64) T memory[704];
             T* const values = memory + misaligned;
             values[count] = T(-3);
-            short_kernels<T>(target).dequantize_masked(codes.data(), count, step, 77, masked,
+            short_kernels<T>(target).dequantize_masked(codes.data(), count, levels, 77, masked,
                                                        streaming, values);
             ASSERT_EQ(values[count], T(-3));
             ASSERT_TRUE(std::equal(expected.begin(), expected.end(), values));

@@ -13,7 +13,7 @@ RUN_LIMIT = 4096  # no run of zeros crosses a multiple of this many residuals
 
 
 def decode_blockpack(payload, chunk):
-    quantized = QuantizedChunk(payload, chunk, is_blockpack=True)
+    quantized = QuantizedChunk(payload, chunk, is_blockpack=True, may_have_phase=True)
     block_count = -(-chunk.count // SUPERBLOCK)
     zigzag = numpy.zeros((block_count, SUPERBLOCK), quantized.unsigned)
     block = 0

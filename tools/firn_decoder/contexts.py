@@ -14,7 +14,7 @@ EXACT_CONTEXT = 33
 
 
 def decode_contexts(payload, chunk):
-    quantized = QuantizedChunk(payload, chunk)
+    quantized = QuantizedChunk(payload, chunk, may_have_phase=True)
     shift = payload.number("B")
     rans = RansReader(payload, quantized.bits())
 

@@ -11,7 +11,7 @@ from .quantized import QuantizedChunk
 
 
 def decode_lorenzo(payload, chunk):
-    quantized = QuantizedChunk(payload, chunk)
+    quantized = QuantizedChunk(payload, chunk, may_have_phase=True)
     count = chunk.count - int(quantized.is_exact.sum())
 
     k = payload.number("B")

@@ -14,13 +14,15 @@ from .log_scale import LogScale
 class QuantizedChunk:
     """Reads the common head of a payload; then values() makes values of residuals."""
 
-    def __init__(self, payload, chunk, is_blockpack=False):
+    def __init__(self, payload, chunk, is_blockpack=False, may_have_phase=False):
         require(chunk.header.bound > 0, f"{payload.what}: codes, but nothing may be lost")
         self.chunk = chunk
         flags = payload.number("B")
         allowed = 0b0001111 if chunk.header.is_pointwise() else 0b0011011
         if is_blockpack and not chunk.header.is_pointwise():
             allowed |= 0b0100000
+        if may_have_phase and not chunk.header.is_pointwise():
+            allowed |= 0b10000000
         if is_blockpack and flags & 0b101:
             allowed |= 0b1000000
         require(flags & ~allowed == 0,
@@ -38,6 +40,10 @@ class QuantizedChunk:
         finer = payload.number("B") if flags & 16 else 0
         require(finer <= 200, f"{payload.what}: a step finer by {finer}/256")
         self.step = chunk.header.step(finer)
+        phase = payload.number("B") if flags & 128 else 0
+        require(phase > 0 or not flags & 128, f"{payload.what}: a phase of 0")
+        number = numpy.dtype(chunk.header.dtype).type
+        self.phase = number(phase) / number(256)
         self.is_exact = numpy.zeros(chunk.count, bool)
         self.exact_values = numpy.zeros(0, chunk.header.dtype)
         if flags & 1:
@@ -72,6 +78,6 @@ class QuantizedChunk:
                 values[self.is_negative] = -values[self.is_negative]
         else:
             with numpy.errstate(over="ignore"):  # at exact points codes mean nothing
-                values = signed.astype(self.chunk.header.dtype) * self.step
+                values = (signed.astype(self.chunk.header.dtype) + self.phase) * self.step
         values[self.is_exact] = self.exact_values
         return values
