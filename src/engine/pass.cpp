@@ -409,7 +409,7 @@ Pass::Wave Pass::even_out() {
 
 // The fewest chunks that can do it.
 Pass::Wave Pass::mend_up_to(unsigned limit) const {
-  constexpr double kShare = 0.7, kAlmost = 0.002, kAlmostShare = 1.5;
+  constexpr double kShare = 1.2, kAlmost = 0.002, kAlmostShare = 1.5;
   // One of few is much to encode once more.
   constexpr std::size_t kFew = 8;
   const double safe = order_.size() < kFew ? 0.004 : 0.003;
