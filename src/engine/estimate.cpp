@@ -136,6 +136,7 @@ class Estimator {
     auto plan = plan::make_plan(array_, options, workers_);
     if (!plan) return plan.error();
     plan->header.bound = options_.bound;
+    if (options_.bound.kind == BoundKind::psnr) plan->parameters.gathering.reset();
     Estimate result;
     result.bound = options_.bound;
     result.bound_abs = plan->parameters.pointwise ? 0 : plan->parameters.bound_abs;

@@ -417,7 +417,8 @@ Pass::Wave Pass::mend_up_to(unsigned limit) const {
   const bool more = got < 1;
   // To a safe distance from the nearer limit.
   const double gap = ((more ? kLeastSize + safe : kMostSize - safe) - got) * goal_.bytes;
-  // So that it is less work than to encode all anew, unless it is as good as done.
+  // Another pass would be no less work, and may miss as well; least of all where it is as good as
+  // done.
   const bool almost = got > kLeastSize - kAlmost && got < kMostSize + kAlmost;
   const double most = almost ? kAlmostShare : kShare;
   // What was encoded several times in vain is left alone, and what is beyond the limit.

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <firn/firn.hpp>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,9 +51,10 @@ struct Choice {
   std::shared_ptr<const std::vector<std::uint8_t>> bases{};
 };
 
-// Where an array's values gather: their median, and how far apart their quartiles are.
+// Where an array's values gather: their median, how far apart their quartiles are, and the largest
+// step for which codes may have a phase.
 struct Gathering {
-  double middle = 0, width = 0;
+  double middle = 0, width = 0, most_step = std::numeric_limits<double>::infinity();
 };
 
 // The same for all chunks of a stream, but for what is said to differ.

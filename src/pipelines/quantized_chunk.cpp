@@ -333,8 +333,13 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
 // those are within a step: else it makes no difference. Steps with a grain have none.
 std::uint8_t choose_phase(const Parameters& parameters, double step) {
   const std::optional<Gathering>& gathering = parameters.gathering;
-  if (!gathering || gathering->width > step || parameters.margin >= format::kGrid) return 0;
+  if (!gathering || parameters.margin >= format::kGrid || !(gathering->width <= step) ||
+      step > gathering->most_step) {
+    return 0;
+  }
+  constexpr double kMostSteps = 0x1p40;  // beyond them strangers may lie
   const double steps = gathering->middle / step;
+  if (!(std::fabs(steps) < kMostSteps)) return 0;
   return static_cast<std::uint8_t>(static_cast<int>((steps - std::floor(steps)) * 256 + 0.5));
 }
 

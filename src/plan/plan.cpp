@@ -377,7 +377,8 @@ void change_bound_of(const ArrayView& array, double bound_abs, pipelines::Worker
   if (*plan->magnitude <= limit) set_bound<T>(bound_abs, *plan->magnitude, plan);
 }
 
-// Where values of a large array gather, but zeros, which had better stay what they are.
+// Where values of a large array gather. Zeros had better stay what they are, and values of one sign
+// keep it.
 template <class T>
 void find_gathering(const ArrayView& array, Plan* plan) {
   constexpr std::uint64_t kLeastBytes = 1 << 19, kValues = 128, kFew = 32;
@@ -394,19 +395,26 @@ void find_gathering(const ArrayView& array, Plan* plan) {
   const T fill_value = fill ? static_cast<T>(*fill) : std::numeric_limits<T>::quiet_NaN();
   std::array<T, kValues> values;
   std::size_t count = 0;
-  bool zeros = false;
   for_each_sampled<T>(array, {kValues, 1}, [&](const T* value, std::size_t) {
-    zeros = zeros || *value == 0;
     if (std::isfinite(*value) && *value != fill_value) values[count++] = *value;
   });
-  if (zeros || count < kFew) return;
+  if (count < kFew) return;
+  auto* const end = values.begin() + count;
+  const auto negative = std::count_if(values.begin(), end, [](T value) { return value < 0; });
+  const auto positive = std::count_if(values.begin(), end, [](T value) { return value > 0; });
+  if (static_cast<std::size_t>(negative + positive) < count) return;
+  pipelines::Gathering result;
+  if (negative == 0) result.most_step = static_cast<double>(*std::min_element(values.begin(), end));
+  if (positive == 0)
+    result.most_step = -static_cast<double>(*std::max_element(values.begin(), end));
   const auto quartile = [&](std::size_t quarters) {
     auto* const at = values.begin() + quarters * count / 4;
-    std::nth_element(values.begin(), at, values.begin() + count);
+    std::nth_element(values.begin(), at, end);
     return static_cast<double>(*at);
   };
-  const double low = quartile(1), middle = quartile(2), high = quartile(3);
-  plan->parameters.gathering = {middle, high - low};
+  result.middle = quartile(2);
+  result.width = quartile(3) - quartile(1);
+  plan->parameters.gathering = result;
 }
 
 template <class T>

@@ -91,16 +91,29 @@ TEST(Phases, AreFoundForARatio) {
 
 TEST(Phases, KeepFillValuesAndSuchAsAreNotFinite) {
   for (Way way : ways()) {
-    auto values = gathered<float>(way.shape, 100.5);
-    test::Random random(5);
-    for (float& value : values) {
-      if (random.below(7) == 0) value = 1e20f;
-      if (random.below(900) == 0) value = std::numeric_limits<float>::quiet_NaN();
-      if (random.below(900) == 0) value = -std::numeric_limits<float>::infinity();
+    for (const float fill : {1e20f, 0.0f}) {
+      auto values = gathered<float>(way.shape, 100.5);
+      test::Random random(5);
+      for (float& value : values) {
+        if (random.below(7) == 0) value = fill;
+        if (random.below(900) == 0) value = std::numeric_limits<float>::quiet_NaN();
+        if (random.below(900) == 0) value = -std::numeric_limits<float>::infinity();
+      }
+      way.options.fill = fill;
+      test::expect_promises(values, way.shape, way.options);
+      EXPECT_NEAR(phase_of(test::compressed(values, way.shape, way.options)), 50, 5);
     }
-    way.options.fill = 1e20;
+  }
+}
+
+// Beyond all codes, most of the values: their median is no number of steps.
+TEST(Phases, AreLeftOutWhereStrangersGather) {
+  for (const Way& way : ways()) {
+    auto values = gathered<double>(way.shape, 100.5);
+    test::Random random(8);
+    for (double& value : values) value = random.below(8) == 0 ? value : 1e308;
+    EXPECT_EQ(phase_of(test::compressed(values, way.shape, way.options)), 0);
     test::expect_promises(values, way.shape, way.options);
-    EXPECT_NEAR(phase_of(test::compressed(values, way.shape, way.options)), 50, 5);
   }
 }
 
@@ -114,6 +127,21 @@ TEST(Phases, LeaveZerosWhatTheyAre) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (values[i] == 0) {
         ASSERT_EQ(decoded[i], 0);
+      }
+    }
+  }
+}
+
+// Values that are all positive stay so, or become zero.
+TEST(Phases, KeepSigns) {
+  for (const Way& way : ways()) {
+    for (const double sign : {1.0, -1.0}) {
+      auto values = gathered<double>(way.shape, 0.7);
+      test::Random random(9);
+      for (double& value : values) value = sign * (random.below(20) == 0 ? 0.05 : value);
+      const auto stream = test::compressed(values, way.shape, way.options);
+      for (const double decoded : test::decompressed<double>(stream, way.shape)) {
+        ASSERT_GE(sign * decoded, 0);
       }
     }
   }
