@@ -62,7 +62,7 @@ class ContextRansEncoder {
   }
 
   // The same only if it takes from `least` to `most` bytes, as is seen before anything is coded;
-  // else returns what it would take. `written`: whether it is.
+  // else returns what it would take, with a `least` of 0 only about. `written`: whether it is.
   struct Outcome {
     std::size_t size;
     bool written;

@@ -25,6 +25,15 @@ constexpr std::size_t lanes_for(std::uint64_t payload_bytes) {
   return payload_bytes < 1024 ? 8 : payload_bytes < 8192 ? 16 : 32;
 }
 
+// A piece at a time: what compilers make of the whole is slow to start.
+void copy(const EncodeTokens& from, EncodeTokens& to) {
+  constexpr std::size_t kPiece = 8;
+  static_assert(kTokenCount % kPiece == 0);
+  for (std::size_t i = 0; i < from.size(); i += kPiece) {
+    std::memcpy(&to[i], &from[i], kPiece * sizeof from[i]);
+  }
+}
+
 // Of what is beyond the classes.
 template <class Q>
 double escaped_bits(const Q* residuals, const std::uint8_t* contexts, const Cell* cells,
@@ -145,18 +154,19 @@ ContextRansEncoder::Outcome ContextRansEncoder::encode_if_within(
   const std::uint32_t* counts =
       count_tokens(residuals, contexts, count, 0, target, writer.shifts, cells, histogram_);
   const int context_count = writer.shifts.context_count;
-  // The best distributions are not looked for where entropies alone tell that it will not be
-  // written.
+  // Distributions, or the best of them, are not looked for where entropies alone tell that it will
+  // not be written.
   const bool limited = least > 0 || most < capacity;
   bool thorough = thorough_;
-  if (limited && thorough) {
+  if (limited && (thorough || least == 0)) {
     constexpr double kMore = 1.03, kDescriptions = 512;
     Entropies entropies(counts, writer.shifts);
     if (entropies.escapes > 0) {
       entropies.look_at_escapes(residuals, contexts, cells, count, writer.shifts);
     }
     const double bytes = entropies.bits / 8;
-    thorough = bytes <= static_cast<double>(most) &&
+    if (least == 0 && bytes > static_cast<double>(most)) return {entropies.bytes(), false};
+    thorough = thorough && bytes <= static_cast<double>(most) &&
                kMore * bytes + kDescriptions >= static_cast<double>(least);
   }
 
@@ -179,11 +189,11 @@ ContextRansEncoder::Outcome ContextRansEncoder::encode_if_within(
                    bits);
     if (description.kind == DescriptionKind::unused) continue;
     if (description.kind == DescriptionKind::repeated) {
-      tables[c] = before < 0 ? members.encode[0] : tables[before];
+      copy(before < 0 ? members.encode[0] : tables[before], tables[c]);
     } else if (description.has_table()) {
       build_encode_tokens(choice.frequencies(), tables[c]);
     } else {
-      tables[c] = members.encode[description.member];
+      copy(members.encode[description.member], tables[c]);
     }
     before = c;
     const std::uint32_t* tokens = counts + c * kTokenCount;

@@ -252,7 +252,7 @@ struct KeptTrial {
   double score = std::numeric_limits<double>::infinity();
 
   void keep(const Encoded& trial, double trial_score) {
-    if (trial_score >= score) return;
+    if (!trial.written || trial_score >= score) return;
     encoded = trial;
     score = trial_score;
     std::swap(bytes, room);
@@ -273,13 +273,18 @@ std::size_t rank_candidates(std::span<Candidate> candidates, const Box<const T>&
     std::size_t number;
   };
   judge = Judge(parameters, part.count());
+  Parameters limited = parameters;
   std::array<Ranked, kMaxCandidates> ranked{};
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     Encoded trial;
     ranked[i] = {std::numeric_limits<double>::infinity(), 0, candidates[i], i};
     ranked[i].candidate.score = ranked[i].score;
+    // None counts for less than its size, unless it is tuned for PSNR.
+    if (kept != nullptr && kept->encoded.size != 0 && !parameters.tune_psnr) {
+      limited.most_useful = static_cast<std::size_t>(std::ceil(kept->score)) - 1;
+    }
     std::uint8_t* const to = kept != nullptr ? kept->room : out;
-    if (!encode_with(candidates[i], part, parameters, workspace, to, &trial)) continue;
+    if (!encode_with(candidates[i], part, limited, workspace, to, &trial)) continue;
     // Along a single axis interpolation has no less error than others.
     if (i == 0 && candidates[0].fineness != 0) judge.set_reference(trial.mean_square);
     ranked[i].size = trial.size;

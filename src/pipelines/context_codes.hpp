@@ -15,7 +15,8 @@
 namespace firn::pipelines {
 
 // Behind the payload's head; `capacity` is the room there. Returns whether they are written: in a
-// trial they are not, in a rehearsal only if the payload will be about as large as is wanted.
+// trial they are not, in a rehearsal only if the payload will be about as large as is wanted, else
+// if it is small enough to be useful.
 template <class Q>
 bool write_codes(const Q* codes, const std::uint8_t* contexts, std::size_t count,
                  std::span<const std::size_t> segments, std::size_t capacity,
@@ -36,8 +37,8 @@ bool write_codes(const Q* codes, const std::uint8_t* contexts, std::size_t count
   const bool any = !parameters.rehearsal;
   const std::size_t least =
       any ? 0 : parameters.least_wanted - std::min(head, parameters.least_wanted);
-  const std::size_t most =
-      any ? capacity : parameters.most_wanted - std::min(head, parameters.most_wanted);
+  const std::size_t most_payload = any ? parameters.most_useful : parameters.most_wanted;
+  const std::size_t most = std::min(capacity, most_payload - std::min(head, most_payload));
   const auto outcome = encoder.encode_if_within(codes, contexts, count, segments, workspace.target,
                                                 writer.here(), capacity, least, most);
   writer.advance(outcome.size);

@@ -68,6 +68,8 @@ struct Parameters {
   std::size_t look_at_one_in = 1;         // block of many residuals, in a rehearsal
   // In a rehearsal: payloads that take about so many bytes are encoded all the same.
   std::size_t least_wanted = 1, most_wanted = 0;
+  // Pipelines that code contexts need not write a payload that is larger.
+  std::size_t most_useful = std::numeric_limits<std::size_t>::max();
   double bound_abs = 0;    // exact in the value's type; 0: lossless
   bool pointwise = false;  // the bound is relative to each value's magnitude
   int margin = 0;
