@@ -48,11 +48,17 @@ template <class T>
 class ErrorSample {
  public:
   ErrorSample(double bound, std::size_t count)
-      : inverse_bound_(1 / bound), every_(std::max<std::size_t>(1, count / 4096)) {}
+      : inverse_bound_(1 / bound),
+        every_(std::max<std::size_t>(1, count / 4096)),
+        drift_(7919 % every_) {}
 
-  // The next point to add; they ascend.
-  std::size_t next() const { return number_ * every_ + number_ * 7919 % every_; }
-  void advance() { ++number_; }
+  // The next point to add; they ascend. Of each `every_` it is one, another as it drifts.
+  std::size_t next() const { return begin_ + within_; }
+  void advance() {
+    begin_ += every_;
+    within_ += drift_;
+    if (within_ >= every_) within_ -= every_;
+  }
   void add(T value, T decoded) {
     const double error =
         (static_cast<double>(decoded) - static_cast<double>(value)) * inverse_bound_;
@@ -64,8 +70,8 @@ class ErrorSample {
 
  private:
   double inverse_bound_;
-  std::size_t every_;
-  std::size_t number_ = 0;
+  std::size_t every_, drift_;
+  std::size_t begin_ = 0, within_ = 0;
   double sum_ = 0;
   std::size_t added_ = 0;
 };

@@ -161,7 +161,9 @@ const RangeKernels<T>& range_kernels(simd::Target target);
 template <class T, class Q>
 bool quantize_value(T value, const Scale<T>& scale, Q* q, T* error);
 template <class T, class Q>
-T dequantize_value(Q q, const Levels<T>& levels);
+T dequantize_value(Q q, const Levels<T>& levels) {
+  return (static_cast<T>(q) + levels.phase) * levels.step;
+}
 
 // True when the value is finite but its code is beyond the narrow limit.
 template <class T>

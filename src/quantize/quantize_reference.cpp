@@ -52,11 +52,6 @@ bool quantize_value(T value, const Scale<T>& scale, Q* q, T* error) {
   return *error <= scale.bound;
 }
 
-template <class T, class Q>
-T dequantize_value(Q q, const Levels<T>& levels) {
-  return (static_cast<T>(q) + levels.phase) * levels.step;
-}
-
 template <class T>
 bool needs_wide(T value, const Scale<T>& scale) {
   const T scaled = std::fabs(value * scale.inverse_step);
@@ -212,9 +207,6 @@ template const RangeKernels<double>& range_kernels();
 template bool quantize_value(float, const Scale<float>&, std::int32_t*, float*);
 template bool quantize_value(double, const Scale<double>&, std::int32_t*, double*);
 template bool quantize_value(double, const Scale<double>&, std::int64_t*, double*);
-template float dequantize_value(std::int32_t, const Levels<float>&);
-template double dequantize_value(std::int32_t, const Levels<double>&);
-template double dequantize_value(std::int64_t, const Levels<double>&);
 template bool needs_wide(float, const Scale<float>&);
 template bool needs_wide(double, const Scale<double>&);
 
