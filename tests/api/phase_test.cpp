@@ -157,6 +157,22 @@ TEST(Phases, AreLeftOutWhereValuesAreFarApart) {
   }
 }
 
+TEST(Phases, AreNotCountedOnForAPsnr) {
+  const Shape shape{512, 520};
+  const auto values = gathered<float>(shape, 100.5);
+  for (const double decibels : {15, 16, 17, 22}) {
+    SCOPED_TRACE(decibels);
+    const auto options = options_of(Pipeline::automatic, Preset::fast, Bound::psnr(decibels));
+    const auto stream = test::compressed(values, shape, options);
+    EXPECT_EQ(phase_of(stream), 0);
+    const double ratio =
+        static_cast<double>(4 * values.size()) / static_cast<double>(stream.size());
+    const auto estimated = estimate(test::const_view_of(values, shape), options);
+    ASSERT_TRUE(estimated.ok());
+    EXPECT_NEAR(std::log2(estimated->ratio / ratio), 0, 1);
+  }
+}
+
 TEST(Phases, DoNotDependOnStrides) {
   const Shape shape{512, 520};
   const auto values = gathered<float>(shape, 100.5);
