@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "container/format.hpp"
 #include "fuzz_input.hpp"
 #include "support/fields.hpp"
 #include "support/forged_stream.hpp"
@@ -22,6 +23,12 @@ void write(const std::string& folder, int number, const std::vector<std::uint8_t
     std::perror(name.c_str());
     std::exit(1);
   }
+}
+
+// Whose codes may have one; small arrays are not given any.
+bool has_phases(firn::Pipeline pipeline) {
+  return pipeline == firn::Pipeline::lorenzo || pipeline == firn::Pipeline::blockpack ||
+         pipeline == firn::Pipeline::contexts;
 }
 
 template <class T>
@@ -62,8 +69,16 @@ int write_seeds(const std::string& decode, const std::string& round_trip, int nu
         std::vector<std::uint8_t> forged{firn::fuzz::kForgedChunk};
         forged.insert(forged.end(), head.begin(), head.end());
         forged[1] = static_cast<std::uint8_t>(sole.pipeline);
+        const std::size_t payload_at = forged.size();
         forged.insert(forged.end(), sole.payload.begin(), sole.payload.end());
         write(decode, number++, forged);
+        if (has_phases(sole.pipeline) && !pointwise) {
+          forged[payload_at] |= firn::format::kHasPhase;
+          std::size_t place = payload_at + 2;  // behind flags and orders, the base
+          while (forged[place] >= 0x80) ++place;
+          forged.insert(forged.begin() + static_cast<std::ptrdiff_t>(place) + 1, 77);
+          write(decode, number++, forged);
+        }
 
         std::vector<std::uint8_t> input{static_cast<std::uint8_t>(number % 256)};
         input.insert(input.end(), head.begin(), head.end());
