@@ -116,7 +116,8 @@ struct RansWriter {
 // next <= limit: the vector code may read kMargin bytes from next on. Near the end of the payload
 // the reader moves to a copy of its last bytes, followed by zeros, so that this always holds.
 struct RansReader {
-  static constexpr std::size_t kMargin = 160;
+  // A group's words, three for a lane, and a vector.
+  static constexpr std::size_t kMargin = 6 * kRansGroup + 16;
 
   alignas(64) std::array<std::uint32_t, kRansGroup> states;
   ContextShifts shifts;
@@ -152,13 +153,17 @@ const ContextRansKernels<Q>& context_rans_kernels(simd::Target target);
 template <class Q>
 const ContextRansKernels<Q>& context_rans_reference();
 
-// One group of at most `lanes` residuals, plainly. The second part of decoding, from the tokens
-// on, is apart because vector code leaves rare groups to it.
+// Of one group. Escapes go lane by lane, before anything else of their group when it is encoded,
+// last when it is decoded. `coded`: the cells as they are coded, as escapes where a context has no
+// other token for a residual.
 template <class Q>
-void encode_group(RansWriter& writer, const Q* residuals, const Cell* cells, std::size_t count);
+void encode_escapes(RansWriter& writer, const Q* residuals, const Cell* cells, std::size_t count,
+                    Cell* coded);
+// Its high part.
 template <class Q>
-bool decode_group(RansReader& reader, const std::uint8_t* contexts, std::size_t count,
-                  Q* residuals);
+bool decode_escape(RansReader& reader, std::size_t lane, Q& high);
+// The second part of decoding, from the tokens on; vector code leaves what only damaged payloads
+// have to it.
 template <class Q>
 bool decode_raw_bits(RansReader& reader, const std::uint8_t* contexts, const std::int32_t* tokens,
                      std::size_t count, Q* residuals);

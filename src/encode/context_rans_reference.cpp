@@ -52,35 +52,16 @@ void tokenize(const Q* residuals, const std::uint8_t* contexts, const ContextShi
 // ---- Groups ----
 
 template <class Q>
-void encode_group(RansWriter& writer, const Q* residuals, const Cell* cells, std::size_t count) {
-  // Raw bits of a residual: the extra bits of its class above its low bits. At most 63 + 10.
-  std::array<std::uint64_t, kRansGroup> raw;
-  std::array<int, kRansGroup> raw_bits;
-  std::array<int, kRansGroup> coded;
-  int pieces = 0;
-  for (std::size_t lane = 0; lane < count; ++lane) {
-    const int context = cells[lane] / kTokenCount;
-    const int shift = writer.shifts.shift[context];
-    const EncodeToken& token = writer.tables[context][cells[lane] % kTokenCount];
-    coded[lane] = token.packed & kTokenAbsent ? kEscapeToken : cells[lane] % kTokenCount - 32;
-    const std::uint64_t low_mask = (std::uint64_t{1} << shift) - 1;
-    raw[lane] = (static_cast<Unsigned<Q>>(residuals[lane]) + half_step(shift)) & low_mask;
-    raw_bits[lane] = shift;
-    if (coded[lane] != kEscapeToken) {
-      const int extra = extra_bits(coded[lane] < 0 ? -coded[lane] : coded[lane]);
-      if (extra > 0) {
-        // A class that has extra bits leaves room for them: |high| >= 16 means shift < 60.
-        const std::uint64_t size = magnitude(high_part(residuals[lane], shift));
-        raw[lane] |= (size & ((1u << extra) - 1)) << shift;
-        raw_bits[lane] += extra;
-      }
-    }
-    pieces = std::max(pieces, (raw_bits[lane] + kRawPieceBits - 1) / kRawPieceBits);
-  }
-
+void encode_escapes(RansWriter& writer, const Q* residuals, const Cell* cells, std::size_t count,
+                    Cell* coded) {
   for (std::size_t lane = count; lane-- > 0;) {
-    if (coded[lane] != kEscapeToken) continue;
-    const Q high = high_part(residuals[lane], writer.shifts.shift[cells[lane] / kTokenCount]);
+    const int context = cells[lane] / kTokenCount;
+    const std::size_t token = cells[lane] % kTokenCount;
+    coded[lane] = cells[lane];
+    const bool absent = (writer.tables[context][token].packed & kTokenAbsent) != 0;
+    if (!absent && token != token_index(kEscapeToken)) continue;
+    coded[lane] = static_cast<Cell>(context * kTokenCount + token_index(kEscapeToken));
+    const Q high = high_part(residuals[lane], writer.shifts.shift[context]);
     const std::uint64_t value = std::uint64_t{magnitude(high)} + 1;
     const int length = static_cast<int>(std::bit_width(value)) - 1;
     // The sign above the bits of value below its first; written from the top piece down.
@@ -94,6 +75,53 @@ void encode_group(RansWriter& writer, const Q* residuals, const Cell* cells, std
     }
     put_bits(writer, state, static_cast<std::uint32_t>(length), 6);
   }
+}
+
+template <class Q>
+bool decode_escape(RansReader& reader, std::size_t lane, Q& high) {
+  std::uint32_t& state = reader.states[lane];
+  std::uint32_t part = 0;
+  if (!get_bits(reader, state, 6, part)) return false;
+  const int length = static_cast<int>(part);
+  std::uint64_t body = 0;
+  for (int from = 0; from < length; from += kRawPieceBits) {
+    if (!get_bits(reader, state, std::min(kRawPieceBits, length - from), part)) return false;
+    body |= std::uint64_t{part} << from;
+  }
+  if (!get_bits(reader, state, 1, part)) return false;
+  const std::uint64_t size = (body | std::uint64_t{1} << length) - 1;
+  high = static_cast<Q>(part != 0 ? std::uint64_t{0} - size : size);
+  return true;
+}
+
+namespace {
+
+template <class Q>
+void encode_group(RansWriter& writer, const Q* residuals, const Cell* cells, std::size_t count) {
+  std::array<Cell, kRansGroup> coded;
+  encode_escapes(writer, residuals, cells, count, coded.data());
+
+  // Raw bits of a residual: the extra bits of its class above its low bits. At most 63 + 10.
+  std::array<std::uint64_t, kRansGroup> raw;
+  std::array<int, kRansGroup> raw_bits;
+  int pieces = 0;
+  for (std::size_t lane = 0; lane < count; ++lane) {
+    const int token = coded[lane] % kTokenCount - 32;
+    const int shift = writer.shifts.shift[coded[lane] / kTokenCount];
+    const std::uint64_t low_mask = (std::uint64_t{1} << shift) - 1;
+    raw[lane] = (static_cast<Unsigned<Q>>(residuals[lane]) + half_step(shift)) & low_mask;
+    raw_bits[lane] = shift;
+    if (token != kEscapeToken) {
+      const int extra = extra_bits(token < 0 ? -token : token);
+      if (extra > 0) {
+        // A class that has extra bits leaves room for them: |high| >= 16 means shift < 60.
+        const std::uint64_t size = magnitude(high_part(residuals[lane], shift));
+        raw[lane] |= (size & ((1u << extra) - 1)) << shift;
+        raw_bits[lane] += extra;
+      }
+    }
+    pieces = std::max(pieces, (raw_bits[lane] + kRawPieceBits - 1) / kRawPieceBits);
+  }
   for (int piece = pieces; piece-- > 0;) {
     const int from = piece * kRawPieceBits;
     for (std::size_t lane = count; lane-- > 0;) {
@@ -104,7 +132,7 @@ void encode_group(RansWriter& writer, const Q* residuals, const Cell* cells, std
     }
   }
   for (std::size_t lane = count; lane-- > 0;) {
-    const EncodeToken& token = writer.tables[cells[lane] / kTokenCount][token_index(coded[lane])];
+    const EncodeToken& token = writer.tables[coded[lane] / kTokenCount][coded[lane] % kTokenCount];
     std::uint32_t& state = writer.states[lane];
     const std::uint32_t complement = token.packed >> 13 & 0xFFF;
     const std::uint32_t frequency = kProbabilityScale - complement;
@@ -115,6 +143,8 @@ void encode_group(RansWriter& writer, const Q* residuals, const Cell* cells, std
     state += (token.packed & 0x1FFF) + quotient * complement;
   }
 }
+
+}  // namespace
 
 template <class Q>
 bool decode_raw_bits(RansReader& reader, const std::uint8_t* contexts, const std::int32_t* tokens,
@@ -142,31 +172,22 @@ bool decode_raw_bits(RansReader& reader, const std::uint8_t* contexts, const std
   for (std::size_t lane = 0; lane < count; ++lane) {
     const int token = tokens[lane];
     const int shift = reader.shifts.shift[contexts[lane] % kMaxContexts];
-    std::uint64_t size = 0;
-    bool negative = token < 0;
     const std::uint64_t low = raw[lane] & ((std::uint64_t{1} << shift) - 1);
+    std::uint64_t high = 0;
     if (token == kEscapeToken) {
-      std::uint32_t& state = reader.states[lane];
-      std::uint32_t part = 0;
-      if (!get_bits(reader, state, 6, part)) return false;
-      const int length = static_cast<int>(part);
-      std::uint64_t body = 0;
-      for (int from = 0; from < length; from += kRawPieceBits) {
-        if (!get_bits(reader, state, std::min(kRawPieceBits, length - from), part)) return false;
-        body |= std::uint64_t{part} << from;
-      }
-      if (!get_bits(reader, state, 1, part)) return false;
-      negative = part != 0;
-      size = (body | std::uint64_t{1} << length) - 1;
+      Q escaped = 0;
+      if (!decode_escape(reader, lane, escaped)) return false;
+      high = static_cast<std::uint64_t>(std::int64_t{escaped});
     } else {
-      const int magnitude_token = token < 0 ? -token : token;
-      size = first_magnitude(magnitude_token) + (raw[lane] >> shift);
+      const std::uint64_t size = first_magnitude(token < 0 ? -token : token) + (raw[lane] >> shift);
+      high = token < 0 ? std::uint64_t{0} - size : size;
     }
-    const std::uint64_t high = negative ? std::uint64_t{0} - size : size;
     residuals[lane] = static_cast<Q>((high << shift) + low - half_step(shift));
   }
   return true;
 }
+
+namespace {
 
 template <class Q>
 bool decode_group(RansReader& reader, const std::uint8_t* contexts, std::size_t count,
@@ -183,8 +204,6 @@ bool decode_group(RansReader& reader, const std::uint8_t* contexts, std::size_t 
   }
   return decode_raw_bits(reader, contexts, tokens.data(), count, residuals);
 }
-
-namespace {
 
 template <class Q>
 void encode_segment(RansWriter& writer, const Q* residuals, const std::uint8_t*, const Cell* cells,
@@ -214,11 +233,11 @@ const ContextRansKernels<Q>& context_rans_reference() {
   return kernels;
 }
 
-#define FIRN_INSTANTIATE(Q)                                                            \
-  template const ContextRansKernels<Q>& context_rans_reference();                      \
-  template void encode_group(RansWriter&, const Q*, const Cell*, std::size_t);         \
-  template bool decode_group(RansReader&, const std::uint8_t*, std::size_t, Q*);       \
-  template bool decode_raw_bits(RansReader&, const std::uint8_t*, const std::int32_t*, \
+#define FIRN_INSTANTIATE(Q)                                                             \
+  template const ContextRansKernels<Q>& context_rans_reference();                       \
+  template void encode_escapes(RansWriter&, const Q*, const Cell*, std::size_t, Cell*); \
+  template bool decode_escape(RansReader&, std::size_t, Q&);                            \
+  template bool decode_raw_bits(RansReader&, const std::uint8_t*, const std::int32_t*,  \
                                 std::size_t, Q*);
 FIRN_INSTANTIATE(std::int32_t)
 FIRN_INSTANTIATE(std::int64_t)

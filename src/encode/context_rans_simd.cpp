@@ -124,7 +124,12 @@ HWY_INLINE V renormalize(V state, const uint8_t*& next) {
   return hn::Or(hn::IfThenElse(low, hn::ShiftLeft<16>(state), state), added);
 }
 
-// The raw bits of a token beside the low bits of its residual: extra bits of its class.
+// |token| of an escape.
+constexpr int32_t kEscape = 32;
+HWY_INLINE M is_escape(V size) { return hn::Eq(size, hn::Set(d, kEscape)); }
+
+// The raw bits of a token beside the low bits of its residual: extra bits of its class. Of escapes
+// there are none, and nothing is known.
 struct ClassOf {
   V extra;
   V first;  // smallest magnitude
@@ -135,12 +140,9 @@ HWY_INLINE ClassOf class_of(V size) {
   const V extra = hn::IfThenElseZero(
       is_class, hn::Sub(hn::ShiftRight<1>(size), hn::Set(d, kDirectTokens / 2 - 3)));
   const V top = hn::Or(hn::And(size, hn::Set(d, 1)), hn::Set(d, 2));
-  return {extra, hn::IfThenElse(is_class, hn::Shl(top, extra), size)};
-}
-
-// Not zero where a residual is an escape (|token| is 32) or has more raw bits than one piece.
-HWY_INLINE V beyond_one_piece(V size, V raw_bits) {
-  return hn::Or(hn::And(size, hn::Set(d, 32)), hn::AndNot(hn::Set(d, kRawPieceBits), raw_bits));
+  const V first = hn::IfThenElse(is_class, hn::Shl(top, extra), size);
+  const M escape = is_escape(size);
+  return {hn::IfThenZeroElse(escape, extra), hn::IfThenZeroElse(escape, first)};
 }
 
 HWY_INLINE bool all_zero(V v) { return hn::AllTrue(d, hn::Eq(v, hn::Zero(d))); }
@@ -149,6 +151,18 @@ HWY_INLINE bool all_zero(V v) { return hn::AllTrue(d, hn::Eq(v, hn::Zero(d))); }
 HWY_INLINE bool store_shifts(hn::Vec<DBytes> from, uint8_t* shifts) {
   hn::Store(from, d_bytes, shifts);
   return !hn::AllTrue(d_bytes, hn::Eq(from, hn::Zero(d_bytes)));
+}
+
+HWY_INLINE bool any_above(V v, int32_t most) {
+  return !hn::AllFalse(d, hn::Gt(v, hn::Set(d, most)));
+}
+
+// So many bits of each lane, at most kRawPieceBits.
+HWY_INLINE V take_raw(V& state, V bits, const uint8_t*& next) {
+  const V one = hn::Set(d, 1);
+  const V raw = hn::And(state, hn::Sub(hn::Shl(one, bits), one));
+  state = renormalize(hn::Shr(state, bits), next);
+  return raw;
 }
 
 template <size_t kLanes>
@@ -277,13 +291,15 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
         }
       }
 
-      V beyond = hn::Zero(d);
+      V raw_bits[kVectors];
+      V most_bits = hn::Zero(d), escapes = hn::Zero(d);
       for (size_t k = 0; k < kVectors; ++k) {
         const V size = hn::Abs(tokens[k]);
-        const V raw_bits = hn::Add(widen(shifts + j + k * kVector), class_of(size).extra);
-        beyond = hn::Or(beyond, beyond_one_piece(size, raw_bits));
+        raw_bits[k] = hn::Add(widen(shifts + j + k * kVector), class_of(size).extra);
+        most_bits = hn::Max(most_bits, raw_bits[k]);
+        escapes = hn::Or(escapes, hn::And(size, hn::Set(d, kEscape)));
       }
-      if (HWY_UNLIKELY(!all_zero(beyond))) {
+      if (HWY_UNLIKELY(any_above(most_bits, 2 * kRawPieceBits))) {
         alignas(64) int32_t plain[kLanes];
         for (size_t k = 0; k < kVectors; ++k) hn::Store(tokens[k], d, plain + k * kVector);
         states.store(reader.states);
@@ -293,18 +309,41 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
         states.load(reader.states);
         continue;
       }
+      const V piece = hn::Set(d, kRawPieceBits);
+      V raw[kVectors];
+      for (size_t k = 0; k < kVectors; ++k) {
+        raw[k] = take_raw(states.v[k], hn::Min(raw_bits[k], piece), next);
+      }
+      if (HWY_UNLIKELY(any_above(most_bits, kRawPieceBits))) {
+        for (size_t k = 0; k < kVectors; ++k) {
+          const V above =
+              take_raw(states.v[k], hn::Max(hn::Sub(raw_bits[k], piece), hn::Zero(d)), next);
+          raw[k] = hn::Or(raw[k], hn::ShiftLeft<kRawPieceBits>(above));
+        }
+      }
       for (size_t k = 0; k < kVectors; ++k) {
         const V low_bits = widen(shifts + j + k * kVector);
-        const ClassOf token_class = class_of(hn::Abs(tokens[k]));
-        const V raw_bits = hn::Add(low_bits, token_class.extra);
-        const V raw = hn::And(states.v[k], hn::Sub(hn::Shl(one, raw_bits), one));
-        states.v[k] = renormalize(hn::Shr(states.v[k], raw_bits), next);
         const V step = hn::Shl(one, low_bits);
-        const V size = hn::Add(token_class.first, hn::Shr(raw, low_bits));
+        const V size = hn::Add(class_of(hn::Abs(tokens[k])).first, hn::Shr(raw[k], low_bits));
         const V high = hn::IfThenElse(hn::Lt(tokens[k], hn::Zero(d)), hn::Neg(size), size);
-        const V low = hn::Sub(hn::And(raw, hn::Sub(step, one)), hn::ShiftRight<1>(step));
+        const V low = hn::Sub(hn::And(raw[k], hn::Sub(step, one)), hn::ShiftRight<1>(step));
         hn::StoreU(hn::Add(hn::Shl(high, low_bits), low), d, to + k * kVector);
       }
+      if (HWY_LIKELY(all_zero(escapes))) continue;
+      states.store(reader.states);
+      reader.next = next;
+      for (size_t k = 0; k < kVectors; ++k) {
+        uint32_t lanes = bits_of(is_escape(hn::Abs(tokens[k])));
+        for (; lanes != 0; lanes &= lanes - 1) {
+          const size_t lane = k * kVector + static_cast<size_t>(std::countr_zero(lanes));
+          int32_t high = 0;
+          if (!decode_escape(reader, lane, high)) return false;
+          to[lane] = static_cast<int32_t>(static_cast<uint32_t>(to[lane]) +
+                                          (static_cast<uint32_t>(high) << shifts[j + lane]));
+        }
+      }
+      next = reader.next;
+      states.load(reader.states);
     }
   }
   states.store(reader.states);
@@ -438,6 +477,33 @@ HWY_INLINE hn::Vec<D64> load_entries(const int64_t* entries, const Cell* cells) 
                      hn::Combine(d_two, entry(1), entry(0)));
 }
 
+// Of a step's tokens.
+template <size_t kLanes>
+struct TableEntries {
+  static constexpr size_t kVectors = kLanes / kVector;
+  V reciprocals[kVectors];
+  V packed[kVectors];
+
+  HWY_INLINE void load(const int64_t* table, const Cell* cells) {
+    for (size_t k = 0; k < kVectors; ++k) {
+      const Cell* const at = cells + k * kVector;
+      const auto low = load_entries(table, at), high = load_entries(table, at + kVector / 2);
+      reciprocals[k] = hn::ConcatEven(d, hn::BitCast(d, high), hn::BitCast(d, low));
+      packed[k] = hn::ConcatOdd(d, hn::BitCast(d, high), hn::BitCast(d, low));
+    }
+  }
+  HWY_INLINE V flags() const {
+    V all = packed[0];
+    for (size_t k = 1; k < kVectors; ++k) all = hn::Or(all, packed[k]);
+    return all;
+  }
+};
+
+HWY_INLINE V sizes_of(const Cell* cells) {
+  const V cell = hn::PromoteTo(d, hn::LoadU(du16, cells));
+  return hn::Abs(hn::Sub(hn::And(cell, hn::Set(d, 63)), hn::Set(d, kEscape)));
+}
+
 template <size_t kLanes>
 void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* contexts,
                   const Cell* cells, size_t count) {
@@ -445,7 +511,7 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
   const size_t whole = count / kRansGroup * kRansGroup;
   context_rans_reference<int32_t>().encode(writer, residuals + whole, contexts + whole,
                                            cells + whole, count - whole);
-  const auto* entries = reinterpret_cast<const int64_t*>(writer.tables);
+  const auto* table = reinterpret_cast<const int64_t*>(writer.tables);
   const ByteMap map_shift(writer.shifts.shift, writer.shifts.context_count);
   const int max_shift = writer.shifts.max;
   alignas(64) uint8_t shifts[kRansGroup] = {};
@@ -461,18 +527,10 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
     for (size_t j = kRansGroup; j > 0;) {
       j -= kLanes;
       const int32_t* from = residuals + i + j;
-      V reciprocals[kVectors];
-      V packed[kVectors];
-      V flags = hn::Zero(d);
-      for (size_t k = 0; k < kVectors; ++k) {
-        const Cell* const at = cells + i + j + k * kVector;
-        const auto low = load_entries(entries, at), high = load_entries(entries, at + kVector / 2);
-        reciprocals[k] = hn::ConcatEven(d, hn::BitCast(d, high), hn::BitCast(d, low));
-        packed[k] = hn::ConcatOdd(d, hn::BitCast(d, high), hn::BitCast(d, low));
-        flags = hn::Or(flags, packed[k]);
-      }
+      TableEntries<kLanes> entries;
+      entries.load(table, cells + i + j);
       const V rare = hn::Set(d, static_cast<int32_t>(kTokenAbsent | kTokenHasExtraBits));
-      if (HWY_LIKELY(all_zero(hn::And(flags, rare)) && max_shift <= kRawPieceBits)) {
+      if (HWY_LIKELY(all_zero(hn::And(entries.flags(), rare)) && max_shift <= kRawPieceBits)) {
         for (size_t k = shifted ? kVectors : 0; k-- > 0;) {
           const V low_bits = widen(shifts + j + k * kVector);
           const V step = hn::Shl(one, low_bits);
@@ -480,42 +538,58 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
           states.v[k] = put_raw(states.v[k], hn::And(rounded, hn::Sub(step, one)), low_bits, next);
         }
       } else {
+        V sizes[kVectors];  // |token|
+        V escapes = hn::ShiftRight<31>(entries.flags());
+        for (size_t k = 0; k < kVectors; ++k) {
+          sizes[k] = sizes_of(cells + i + j + k * kVector);
+          escapes = hn::Or(escapes, hn::And(sizes[k], hn::Set(d, kEscape)));
+        }
+        if (HWY_UNLIKELY(!all_zero(escapes))) {
+          Cell coded[kLanes];
+          states.store(writer.states);
+          writer.next = next;
+          encode_escapes(writer, from, cells + i + j, kLanes, coded);
+          next = writer.next;
+          states.load(writer.states);
+          entries.load(table, coded);
+          for (size_t k = 0; k < kVectors; ++k) sizes[k] = sizes_of(coded + k * kVector);
+        }
+        // At most 30 in a lane: of a residual's bits the first one and the sign are known.
         V raw[kVectors];
         V raw_bits[kVectors];
-        V beyond = hn::ShiftRight<31>(flags);
+        V most_bits = hn::Zero(d);
         for (size_t k = 0; k < kVectors; ++k) {
           const V low_bits = widen(shifts + j + k * kVector);
-          const V cell = hn::PromoteTo(d, hn::LoadU(du16, cells + i + j + k * kVector));
-          const V token = hn::Abs(hn::Sub(hn::And(cell, hn::Set(d, 63)), hn::Set(d, 32)));
-          const V extra = class_of(token).extra;
+          const V extra = class_of(sizes[k]).extra;
           const V step = hn::Shl(one, low_bits);
           const V rounded = hn::Add(hn::LoadU(d, from + k * kVector), hn::ShiftRight<1>(step));
           const V size = hn::Abs(hn::Shr(rounded, low_bits));
           const V above = hn::And(size, hn::Sub(hn::Shl(one, extra), one));
           raw[k] = hn::Or(hn::And(rounded, hn::Sub(step, one)), hn::Shl(above, low_bits));
           raw_bits[k] = hn::Add(low_bits, extra);
-          beyond = hn::Or(beyond, beyond_one_piece(token, raw_bits[k]));
+          most_bits = hn::Max(most_bits, raw_bits[k]);
         }
-        if (HWY_UNLIKELY(!all_zero(beyond))) {
-          states.store(writer.states);
-          writer.next = next;
-          encode_group(writer, from, cells + i + j, kLanes);
-          next = writer.next;
-          states.load(writer.states);
-          continue;
+        const V piece = hn::Set(d, kRawPieceBits);
+        if (HWY_UNLIKELY(any_above(most_bits, kRawPieceBits))) {
+          for (size_t k = kVectors; k-- > 0;) {
+            states.v[k] = put_raw(states.v[k], hn::ShiftRight<kRawPieceBits>(raw[k]),
+                                  hn::Max(hn::Sub(raw_bits[k], piece), hn::Zero(d)), next);
+          }
         }
         for (size_t k = kVectors; k-- > 0;) {
-          states.v[k] = put_raw(states.v[k], raw[k], raw_bits[k], next);
+          states.v[k] = put_raw(states.v[k], hn::And(raw[k], hn::Set(d, (1 << kRawPieceBits) - 1)),
+                                hn::Min(raw_bits[k], piece), next);
         }
       }
       for (size_t k = kVectors; k-- > 0;) {
-        const V complement = hn::And(hn::ShiftRight<13>(packed[k]), hn::Set(d, 0xFFF));
+        const V packed = entries.packed[k];
+        const V complement = hn::And(hn::ShiftRight<13>(packed), hn::Set(d, 0xFFF));
         const V limit = hn::ShiftLeft<31 - kProbabilityBits>(hn::Sub(scale, complement));
         const V room = hn::Sub(hn::Sub(limit, one), states.v[k]);
         const V state = emit(states.v[k], room, next);
-        const V shift = hn::And(hn::ShiftRight<25>(packed[k]), hn::Set(d, 0xF));
-        const V quotient = hn::Shr(multiply_high(state, reciprocals[k]), shift);
-        states.v[k] = hn::Add(hn::Add(state, hn::And(packed[k], hn::Set(d, 0x1FFF))),
+        const V shift = hn::And(hn::ShiftRight<25>(packed), hn::Set(d, 0xF));
+        const V quotient = hn::Shr(multiply_high(state, entries.reciprocals[k]), shift);
+        states.v[k] = hn::Add(hn::Add(state, hn::And(packed, hn::Set(d, 0x1FFF))),
                               hn::Mul(quotient, complement));
       }
     }

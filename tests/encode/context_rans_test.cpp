@@ -120,6 +120,7 @@ std::vector<Sample<Q>> samples(std::size_t count) {
   Sample<Q> extreme{"extreme", {}, {}};
   Sample<Q> noise{"noise", {}, {}};
   Sample<Q> lattice{"lattice", {}, {}};
+  Sample<Q> mixed{"mixed", {}, {}};  // of every width, in all contexts: some of them are escapes
   Sample<Q> patches{"patches", {}, {}};  // zeros, most of them in stretches
   const Q lowest = std::numeric_limits<Q>::min();
   const Q highest = std::numeric_limits<Q>::max();
@@ -131,6 +132,8 @@ std::vector<Sample<Q>> samples(std::size_t count) {
     extreme.contexts.push_back(static_cast<std::uint8_t>(random() % 2 * 63));
     noise.residuals.push_back(static_cast<Q>(random()));
     noise.contexts.push_back(static_cast<std::uint8_t>(random() % 17));
+    mixed.residuals.push_back(static_cast<Q>(static_cast<std::int64_t>(random()) >> random() % 64));
+    mixed.contexts.push_back(static_cast<std::uint8_t>(random() % 5));
     lattice.residuals.push_back(static_cast<Q>(random() % 3) * 150 - 150);
     lattice.contexts.push_back(5);
     const bool still = i / 700 % 2 == 0;
@@ -138,7 +141,8 @@ std::vector<Sample<Q>> samples(std::size_t count) {
                                                              : static_cast<Q>(random() % 9) - 4);
     patches.contexts.push_back(static_cast<std::uint8_t>(still ? random() % 3 : 40));
   }
-  for (auto* sample : {&sparse, &extreme, &noise, &lattice, &patches}) all.push_back(*sample);
+  for (auto* sample : {&sparse, &extreme, &noise, &mixed, &lattice, &patches})
+    all.push_back(*sample);
   return all;
 }
 
