@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Ratio and speed of every preset and pipeline over a folder of fields, next to memcpy and zfp.
 
-    bench/table.py build/release/apps/firn/firn [FOLDER] [--rel 1e-2 1e-3] [--pwrel 0.015625] [--tile 64]
-                   [--chunk-values 16384] [--threads 1 2] [--known-range] [--fields]
+    bench/table.py build/release/apps/firn/firn [FOLDER] [--rel 1e-2 1e-3] [--pwrel 0.015625]
+                   [--lossless] [--tile 64] [--chunk-values 16384] [--threads 1 2] [--known-range] [--fields]
 
 Fields are files whose names carry their dims (u_25x125x125.f32), or those of a MANIFEST.tsv with the
 columns file, dtype, dims. Each figure is a geometric mean over the fields, all from one run; speeds
@@ -23,10 +23,16 @@ import sys
 CODECS = [("--preset", name) for name in ("fast", "balanced", "small")] + [
     ("--pipeline", name)
     for name in ("lorenzo", "blockpack", "ceresz", "ceresz4", "contexts", "interp", "causal", "fre",
-                 "fre-round")
+                 "fre-round", "bits", "shuffle")
 ]
 # Which of them take only this kind of bound.
-ONLY = {"causal": "--rel", "fre": "--pwrel", "fre-round": "--pwrel"}
+ONLY = {"causal": "--rel", "fre": "--pwrel", "fre-round": "--pwrel", "bits": "--lossless", "shuffle": "--lossless"}
+
+
+def takes(option, name, kind):
+    if option == "--pipeline" and kind == "--lossless":
+        return ONLY.get(name) == kind
+    return ONLY.get(name, kind) == kind
 
 
 def fields_of(folder):
@@ -78,6 +84,7 @@ def main():
     parser.add_argument("folder", nargs="?", type=pathlib.Path, default=here.parent / "data")
     parser.add_argument("--rel", nargs="+", default=[])
     parser.add_argument("--pwrel", nargs="+", default=[], help="relative to each value")
+    parser.add_argument("--lossless", action="store_true")
     parser.add_argument("--tile", type=int, default=0)
     parser.add_argument("--chunk-values", type=int, default=0)
     parser.add_argument("--threads", nargs="+", default=["1"],
@@ -101,13 +108,15 @@ def main():
     print("bound  codec       ratio   of memcpy: compress decompress   of zfp: compress decompress  bound held")
     bounds = [("--rel", value) for value in arguments.rel]
     bounds += [("--pwrel", value) for value in arguments.pwrel]
-    for kind, value in bounds or [("--rel", rel) for rel in ("1e-2", "1e-3", "1e-4")]:
+    bounds += [("--lossless",)] if arguments.lossless else []
+    for asked in bounds or [("--rel", rel) for rel in ("1e-2", "1e-3", "1e-4")]:
+        kind, value = asked[0], asked[-1].removeprefix("--")
         for option, name in CODECS:
-            if arguments.codecs and name not in arguments.codecs or ONLY.get(name, kind) != kind:
+            if arguments.codecs and name not in arguments.codecs or not takes(option, name, kind):
                 continue
             rows = {threads: [] for threads in arguments.threads}
             for path, described in fields:
-                bound = [kind, value]
+                bound = list(asked)
                 if arguments.known_range and kind == "--rel":
                     report = bench(arguments.firn, "--repeat", "1", *bound, option, name, *described, path)
                     bound = ["--abs", repr(report["bound_abs"])]

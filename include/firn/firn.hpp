@@ -164,7 +164,7 @@ struct Bound {
 enum class Preset : std::uint8_t { fast, balanced, small };
 
 // What encodes a chunk. `automatic` lets the preset choose; the encoder falls back to `constant`,
-// `shuffle` or `raw` for a chunk where that is right.
+// `bits`, `shuffle` or `raw` for a chunk where that is right.
 enum class Pipeline : std::uint8_t {
   automatic = 0,
   raw = 1,        // the values as they are
@@ -178,6 +178,7 @@ enum class Pipeline : std::uint8_t {
   interp = 9,     // interpolation with feedback from coarse to fine, the same coder
   fre = 10,       // pwrel only: prefix codes on exponent differences, mantissas cut
   causal = 11,    // trained prediction from decoded neighbours in a wavefront, the same coder
+  bits = 12,      // lossless: differences of the bit patterns, rANS as in `contexts`
   // Never in a stream: `fre` with mantissas rounded, which needs one bit less for the same bound.
   fre_round = 26,
 };

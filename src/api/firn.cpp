@@ -46,7 +46,7 @@ constexpr NamedPipeline kPipelines[] = {
     {Pipeline::ceresz, "ceresz"},     {Pipeline::ceresz4, "ceresz4"},
     {Pipeline::contexts, "contexts"}, {Pipeline::interp, "interp"},
     {Pipeline::fre, "fre"},           {Pipeline::fre_round, "fre-round"},
-    {Pipeline::causal, "causal"},
+    {Pipeline::causal, "causal"},     {Pipeline::bits, "bits"},
 };
 constexpr const char* kPresets[] = {"fast", "balanced", "small"};
 constexpr const char* kBookPolicies[] = {"cost", "chi", "stored", "offline"};

@@ -5,6 +5,7 @@
 
 #include "encode/lossless.hpp"
 #include "pipelines/automatic.hpp"
+#include "pipelines/bits.hpp"
 #include "pipelines/blockpack.hpp"
 #include "pipelines/causal.hpp"
 #include "pipelines/contexts.hpp"
@@ -12,7 +13,6 @@
 #include "pipelines/interp.hpp"
 #include "pipelines/lorenzo.hpp"
 #include "pipelines/payload_head.hpp"
-#include "pipelines/shuffle.hpp"
 
 namespace firn::pipelines {
 namespace {
@@ -102,10 +102,10 @@ Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspac
     if (done && encoded.size < raw_bytes) return encoded;
   }
   if (parameters.pipeline != Pipeline::raw &&
-      encode_shuffle(chunk, workspace, out,
-                     payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64,
-                                      parameters.pipeline),
-                     &encoded)) {
+      encode_lossless(chunk, parameters, workspace, out,
+                      payload_capacity(chunk.count(), sizeof(T) == 4 ? Type::f32 : Type::f64,
+                                       parameters.pipeline),
+                      &encoded)) {
     return encoded;
   }
   encode_raw(chunk, out, &encoded);
@@ -128,6 +128,8 @@ bool decode(Pipeline pipeline, std::span<const std::uint8_t> payload, const Para
       return true;
     case Pipeline::shuffle:
       return decode_shuffle(payload, chunk, workspace);
+    case Pipeline::bits:
+      return decode_bits(payload, chunk, workspace);
     case Pipeline::lorenzo:
       return parameters.bound_abs > 0 && decode_lorenzo(payload, parameters, chunk, workspace);
     case Pipeline::blockpack:

@@ -106,8 +106,8 @@ struct Encoded {
 // Room that encode() needs for a chunk of `count` values.
 std::size_t payload_capacity(std::size_t count, Type type, Pipeline pipeline = Pipeline::automatic);
 
-// Encodes a chunk to `out`. Falls back to `constant`, `shuffle` and `raw`, so the payload is never
-// larger than the values themselves.
+// Encodes a chunk to `out`. Falls back to `constant`, `bits`, `shuffle` and `raw`, so the payload
+// is never larger than the values themselves.
 template <class T>
 Encoded encode(const Box<const T>& chunk, const Parameters& parameters, Workspace& workspace,
                std::uint8_t* out);

@@ -70,7 +70,7 @@ bool is_fre(Pipeline pipeline) {
   return pipeline == Pipeline::fre || pipeline == Pipeline::fre_round;
 }
 
-bool known(Pipeline pipeline) { return pipeline <= Pipeline::causal || is_fre(pipeline); }
+bool known(Pipeline pipeline) { return pipeline <= Pipeline::bits || is_fre(pipeline); }
 
 Pipeline pipeline_of(const Options& options) {
   if (options.pipeline != Pipeline::automatic) return options.pipeline;

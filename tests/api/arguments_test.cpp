@@ -174,7 +174,7 @@ TEST_F(Arguments, EmptyArraysOfAbsurdExtentsAreHarmless) {
 
 TEST(Names, ReturnTheirValue) {
   for (const char* name :
-       {"auto", "raw", "constant", "shuffle", "lorenzo", "blockpack", "ceresz"}) {
+       {"auto", "raw", "constant", "shuffle", "lorenzo", "blockpack", "ceresz", "bits"}) {
     const auto pipeline = parse_pipeline(name);
     ASSERT_TRUE(pipeline.ok()) << name;
     EXPECT_STREQ(name_of(*pipeline), name);

@@ -18,8 +18,8 @@ TEST(Preview, HasEveryFactorthValueOfEachChunk) {
   const Shape shape{37, 50};
   const Shape chunk{16, 20};
   const auto values = test::make_field<float>(shape, test::Kind::noisy);
-  for (const Pipeline pipeline :
-       {Pipeline::interp, Pipeline::causal, Pipeline::contexts, Pipeline::shuffle}) {
+  for (const Pipeline pipeline : {Pipeline::interp, Pipeline::causal, Pipeline::contexts,
+                                  Pipeline::shuffle, Pipeline::bits}) {
     Options options;
     options.bound = Bound::abs(0.25);
     options.pipeline = pipeline;

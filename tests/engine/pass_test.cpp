@@ -308,7 +308,7 @@ TEST(Ratio, IsHeldByFewChunks) {
 TEST(Ratio, EndsWhereNothingHelps) {
   const Shape shape{40, 100};
   const auto values = test::make_field<float>(shape, test::Kind::noisy);
-  for (const Pipeline pipeline : {Pipeline::raw, Pipeline::shuffle}) {
+  for (const Pipeline pipeline : {Pipeline::raw, Pipeline::shuffle, Pipeline::bits}) {
     Options options;
     options.pipeline = pipeline;
     options.bound = Bound::ratio(20);

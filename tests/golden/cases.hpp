@@ -71,11 +71,11 @@ inline std::vector<GoldenCase> golden_cases() {
     const char* name;
   };
   for (const Named& named :
-       {Named{P::shuffle, "shuffle"}, Named{P::lorenzo, "lorenzo"},
+       {Named{P::shuffle, "shuffle"}, Named{P::bits, "bits"}, Named{P::lorenzo, "lorenzo"},
         Named{P::blockpack, "blockpack"}, Named{P::ceresz, "ceresz"}, Named{P::ceresz4, "ceresz4"},
         Named{P::contexts, "contexts"}, Named{P::interp, "interp"}, Named{P::causal, "causal"}}) {
     const std::string name = named.name;
-    const bool lossless = named.pipeline == P::shuffle;
+    const bool lossless = named.pipeline == P::shuffle || named.pipeline == P::bits;
     const Bound coarse = lossless ? Bound::lossless() : loose;
     const Bound fine = lossless ? Bound::lossless() : tight;
     list.push_back({name + "_1d_f32",

@@ -112,8 +112,8 @@ def test_info_has_every_field():
 
 def test_pipelines_can_be_named():
     field = smooth_field((64, 64))
-    for name in ("lorenzo", "blockpack", "shuffle"):
-        bound = {"lossless": True} if name == "shuffle" else {"abs": 1e-3}
+    for name in ("lorenzo", "blockpack", "shuffle", "bits"):
+        bound = {"lossless": True} if name in ("shuffle", "bits") else {"abs": 1e-3}
         stream = firn.compress(field, pipeline=name, **bound)
         assert firn.info(stream, chunks=True).chunks[0].pipeline == name
 

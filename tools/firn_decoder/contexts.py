@@ -1,10 +1,13 @@
-"""Section "contexts (8)" of docs/format.md.
+"""Sections "contexts (8)" and "bits (12)" of docs/format.md.
 
 Residuals whose contexts follow from residuals before them.
 """
 
 import numpy
 
+from .conventions import require
+from .differences import read_difference_lags, undo_differences
+from .lossless import values_in_order
 from .quantized import QuantizedChunk
 from .rans import RansReader
 
@@ -16,8 +19,27 @@ EXACT_CONTEXT = 33
 def decode_contexts(payload, chunk):
     quantized = QuantizedChunk(payload, chunk, may_have_phase=True)
     shift = payload.number("B")
-    rans = RansReader(payload, quantized.bits())
+    residuals = read_residuals(RansReader(payload, quantized.bits()), chunk, shift,
+                               quantized.is_exact)
+    return quantized.values(residuals.astype(quantized.unsigned))
 
+
+def decode_bits(payload, chunk):
+    unsigned = chunk.unsigned()
+    lags = read_difference_lags(payload, chunk)
+    shift = payload.number("B")
+    require(shift < 32, f"{payload.what}: shift {shift} of magnitudes")
+    low = 0
+    if unsigned.itemsize == 8:
+        low = numpy.frombuffer(payload.bytes(4 * chunk.count), "<i4").astype(numpy.int64)
+    nothing = numpy.zeros(chunk.count, bool)
+    residuals = read_residuals(RansReader(payload, 32), chunk, shift, nothing)
+    residuals = (residuals << 8 * unsigned.itemsize - 32) + low
+    return values_in_order(undo_differences(residuals.astype(unsigned), lags), chunk)
+
+
+def read_residuals(rans, chunk, shift, exact):
+    """All residuals of a chunk, those of exact points in a context of their own."""
     taps = context_taps(chunk)
     weights = numpy.array(list(taps.values()))
     furthest = max(taps)
@@ -32,7 +54,7 @@ def decode_contexts(payload, chunk):
     magnitudes = numpy.zeros(furthest + chunk.count + BATCH, numpy.int64)
     residuals = []
     for begin in range(0, chunk.count, BATCH):
-        is_exact = quantized.is_exact[begin : begin + BATCH]
+        is_exact = exact[begin : begin + BATCH]
         contexts = context_of_sum[weights @ magnitudes[begin + taps_of_batch]]
         contexts = numpy.where(is_exact, EXACT_CONTEXT, contexts[: len(is_exact)])
         batch = rans.segment(contexts.tolist())
@@ -41,7 +63,7 @@ def decode_contexts(payload, chunk):
             min(abs(residual) >> shift, LARGEST_MAGNITUDE) for residual in batch
         ]
     rans.finish()
-    return quantized.values(numpy.array(residuals, numpy.int64).astype(quantized.unsigned))
+    return numpy.array(residuals, numpy.int64)
 
 
 def context_taps(chunk):

@@ -26,7 +26,12 @@ def decode_shuffle(payload, chunk):
     content = read_zstd(payload.rest(), chunk.count * width, payload.what)
     planes = numpy.frombuffer(content, numpy.uint8).reshape(width, chunk.count)
     zigzag = numpy.ascontiguousarray(planes.T).view(unsigned).reshape(-1)
-    codes = undo_differences(undo_zigzag(zigzag), lags)
-    all_but_highest = unsigned.type((1 << 8 * width - 1) - 1)
+    return values_in_order(undo_differences(undo_zigzag(zigzag), lags), chunk)
+
+
+def values_in_order(codes, chunk):
+    """Codes in the order of the values, as two's complement, to the values."""
+    unsigned = chunk.unsigned()
+    all_but_highest = unsigned.type((1 << 8 * unsigned.itemsize - 1) - 1)
     negative = codes > all_but_highest
     return numpy.where(negative, codes ^ all_but_highest, codes).view(chunk.header.dtype)

@@ -6,7 +6,7 @@ Each is a function of a payload and its chunk that returns the chunk's values.
 from .blockpack import decode_blockpack
 from .causal import decode_causal
 from .ceresz import decode_ceresz, decode_ceresz4
-from .contexts import decode_contexts
+from .contexts import decode_bits, decode_contexts
 from .fre import decode_fre
 from .interp import decode_interp
 from .lorenzo import decode_lorenzo
@@ -24,4 +24,5 @@ PIPELINES = {
     9: decode_interp,
     10: decode_fre,
     11: decode_causal,
+    12: decode_bits,
 }
