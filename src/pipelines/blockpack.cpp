@@ -86,7 +86,7 @@ QuantizeOutcome rehearse_line(const Box<const T>& chunk, const Parameters& param
   QuantizedChunk<T, Q> quantized;
   const Box<const T> looked_at(values, {1}, all);
   const QuantizeOutcome outcome =
-      quantize_chunk<T, Q>(looked_at, parameters, workspace, &quantized);
+      quantize_chunk<T, Q>(looked_at, parameters, workspace, &quantized, true);
   if (outcome != QuantizeOutcome::done) return outcome;
   if (quantized.exact_count != 0) return QuantizeOutcome::too_many_exact;
   const Orders orders =
@@ -103,11 +103,13 @@ template <class T, class Q>
 QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameters,
                           Workspace& workspace, std::uint8_t* out, Encoded* encoded) {
   if (parameters.rehearsal) {
-    const auto rehearsed = rehearse_line<T, Q>(chunk, parameters, workspace, out, encoded);
-    if (rehearsed != QuantizeOutcome::too_many_exact) return rehearsed;
+    const auto outcome = rehearse_line<T, Q>(chunk, parameters, workspace, out, encoded);
+    if (outcome != QuantizeOutcome::too_many_exact) return outcome;
   }
   QuantizedChunk<T, Q> quantized;
-  const QuantizeOutcome outcome = quantize_chunk<T, Q>(chunk, parameters, workspace, &quantized);
+  const bool rehearsed = parameters.rehearsal && chunk.count() >= kLeastRehearsed;
+  const QuantizeOutcome outcome =
+      quantize_chunk<T, Q>(chunk, parameters, workspace, &quantized, parameters.trial || rehearsed);
   if (outcome != QuantizeOutcome::done) return outcome;
   PayloadHead head;
   head.wide = sizeof(Q) == 8;
@@ -128,8 +130,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
   write_payload_head(head, chunk.rank(), chunk.extents(), sizeof(T), workspace, writer);
   const auto& kernels = encode::blockpack_kernels<Q>(workspace.target);
   std::uint8_t* next = writer.here();
-  const bool written = !parameters.rehearsal || quantized.count < kLeastRehearsed;
-  if (!written) {
+  if (rehearsed) {
     next += rehearsed_size(quantized.codes, quantized.count, rehearsed_superblock, lags,
                            workspace.target, next);
   } else {
@@ -141,7 +142,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
     }
   }
   *encoded = {Pipeline::blockpack, static_cast<std::size_t>(next - out), quantized.max_error};
-  encoded->written = written;
+  encoded->written = !rehearsed;
   keep_orders(head.orders, encoded);
   if (parameters.measured) encoded->mean_square = mean_square(chunk, parameters, quantized);
   return outcome;

@@ -49,11 +49,15 @@ struct AbsoluteQuantizer {
   quantize::RowOutcome<T> (*quantize)(const T*, std::size_t, quantize::Scale<T>, Wide, Q*);
   quantize::Scale<T> scale;
 
-  AbsoluteQuantizer(const Parameters& parameters, simd::Target target)
+  // `roughly`: values that are not within the bound need not be found.
+  AbsoluteQuantizer(const Parameters& parameters, simd::Target target, bool roughly)
       : kernels(quantize::kernels<T, Wide>(target)),
         scale(static_cast<T>(parameters.bound_abs), parameters.margin, parameters.finer) {
     if constexpr (kShort) {
-      quantize = quantize::short_kernels<T>(target).quantize;
+      // Near values' last bits, where steps have a grain, such values may be many.
+      const auto& short_kernels = quantize::short_kernels<T>(target);
+      quantize =
+          roughly && !(scale.grain > 0) ? short_kernels.quantize_roughly : short_kernels.quantize;
     } else {
       quantize = kernels.quantize;
     }
@@ -347,9 +351,9 @@ std::uint8_t choose_phase(const Parameters& parameters, double step) {
 
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
-                               Workspace& workspace, QuantizedChunk<T, Q>* result) {
+                               Workspace& workspace, QuantizedChunk<T, Q>* result, bool roughly) {
   if (!parameters.pointwise) {
-    AbsoluteQuantizer<T, Q> quantizer(parameters, workspace.target);
+    AbsoluteQuantizer<T, Q> quantizer(parameters, workspace.target, roughly);
     result->phase = choose_phase(parameters, static_cast<double>(quantizer.scale.step));
     quantizer.scale.phase = phase_of<T>(result->phase);
     return quantize_with(quantizer, chunk, parameters, workspace, result);
@@ -477,7 +481,7 @@ void restore_chunk(const Q* codes, const PayloadHead& head, const Parameters& pa
 
 #define FIRN_INSTANTIATE(T, Q)                                                                \
   template QuantizeOutcome quantize_chunk(const Box<const T>&, const Parameters&, Workspace&, \
-                                          QuantizedChunk<T, Q>*);                             \
+                                          QuantizedChunk<T, Q>*, bool);                       \
   template double mean_square(const Box<const T>&, const Parameters&,                         \
                               const QuantizedChunk<T, Q>&);                                   \
   template void restore_chunk(const Q*, const PayloadHead&, const Parameters&, const Box<T>&, \

@@ -88,6 +88,23 @@ RowOutcome<T> quantize_short(const T* values, std::size_t count, Scale<T> scale,
   return outcome;
 }
 
+template <class T>
+RowOutcome<T> quantize_roughly(const T* values, std::size_t count, Scale<T> scale,
+                               std::int32_t base, std::int16_t* codes) {
+  RowOutcome<T> outcome{true, 0};
+  for (std::size_t i = 0; i < count; ++i) {
+    std::int32_t code = 0;
+    T error = 0;
+    (void)quantize_value<T, std::int32_t>(values[i], scale, &code, &error);
+    const std::int64_t relative = std::int64_t{code} - base;
+    if (!std::isfinite(values[i] * scale.inverse_step) || std::abs(relative) > kShortLimit) {
+      outcome.within = false;
+    }
+    codes[i] = static_cast<std::int16_t>(std::clamp<std::int64_t>(relative, -32768, 32767));
+  }
+  return outcome;
+}
+
 template <class T, class Q>
 void dequantize(const Q* codes, std::size_t count, Levels<T> levels, Q base, T* values) {
   using U = std::make_unsigned_t<Q>;
@@ -187,7 +204,8 @@ template const Kernels<double, std::int64_t>& kernels();
 
 template <class T>
 const ShortKernels<T>& short_kernels() {
-  static constexpr ShortKernels<T> table{quantize_short<T>, quantize_masked<T>, dequantize_short<T>,
+  static constexpr ShortKernels<T> table{quantize_short<T>,   quantize_roughly<T>,
+                                         quantize_masked<T>,  dequantize_short<T>,
                                          dequantize_short<T>, dequantize_masked<T>};
   return table;
 }

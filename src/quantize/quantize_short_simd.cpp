@@ -72,12 +72,45 @@ HWY_INLINE hn::Vec<Shorts> shorten(V low, V high) {
 #endif
 }
 
+// Scaled values as far as 32-bit codes reach, also NaN.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V within_reach(D d, V scaled) {
+  const auto limit = hn::Set(d, static_cast<hn::TFromD<D>>(kNarrowLimit));
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    // The smaller magnitude, with the sign of the first; of a number and NaN it is the number.
+    return V{_mm512_range_pd(scaled.raw, limit.raw, 0b0010)};
+  }
+#endif
+  return hn::IfThenElse(hn::Le(hn::Abs(scaled), limit), scaled, limit);
+}
+
 // f32 errors are compared as integers, in which NaN is the largest of all: one instruction instead
 // of a comparison, a conjunction and a maximum.
 struct FloatErrors {
   hn::Vec<hn::ScalableTag<int32_t>> worst;
 };
 HWY_INLINE FloatErrors no_errors(float) { return {hn::Zero(hn::ScalableTag<int32_t>())}; }
+
+// The errors of codes that nobody asks for.
+template <class T>
+struct NoErrors {};
+template <class T>
+HWY_INLINE RowOutcome<T> outcome_of(const NoErrors<T>&, const Scale<T>&) {
+  return {true, 0};
+}
+
+template <Rounding kRounding, class Load>
+HWY_INLINE auto short_codes(const float* values, Load& load, const Scale<float>& scale,
+                            int32_t base, NoErrors<float>&) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  auto scaled = hn::Mul(load(values), hn::Set(d, scale.inverse_step));
+#if !HWY_ARCH_X86  // where what has no code of 32 bits becomes the least of them
+  scaled = within_reach(d, scaled);
+#endif
+  return hn::Sub(nearest_int(from_code_0<kRounding>(d, scaled, scale)), hn::Set(di, base));
+}
 
 // The codes of a vector of 32-bit codes' worth of values, which `load` loads.
 template <Rounding kRounding, class Load>
@@ -150,6 +183,23 @@ HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double
   return hn::Sub(hn::Combine(di, high, low), hn::Set(di, base));
 }
 
+template <Rounding kRounding, class Load>
+HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double>& scale,
+                            int32_t base, NoErrors<double>&) {
+  const hn::ScalableTag<double> d;
+  const hn::ScalableTag<int32_t> di;
+  const hn::RebindToUnsigned<decltype(d)> du64;
+  const hn::Rebind<uint32_t, decltype(d)> du32;
+  const auto half = [&](const double* from) FIRN_ALWAYS_INLINE {
+    const auto scaled = within_reach(d, hn::Mul(load(from), hn::Set(d, scale.inverse_step)));
+    const auto shifted = hn::Add(from_code_0<kRounding>(d, scaled, scale), hn::Set(d, kMagic));
+    return hn::BitCast(hn::Half<decltype(di)>(), hn::TruncateTo(du32, hn::BitCast(du64, shifted)));
+  };
+  const auto low = half(values);
+  const auto high = half(values + hn::Lanes(d));
+  return hn::Sub(hn::Combine(di, high, low), hn::Set(di, base));
+}
+
 HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale<double>& scale) {
   const hn::ScalableTag<double> d;
   RowOutcome<double> outcome;
@@ -159,11 +209,11 @@ HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale
 }
 
 // Quantises vectors of a row and keeps what the row's outcome needs.
-template <class T, Rounding kRounding>
+template <class T, Rounding kRounding, class Errors = decltype(no_errors(T{}))>
 struct ShortQuantizer {
   const Scale<T> scale;
   const int32_t base;
-  decltype(no_errors(T{})) even = no_errors(T{}), odd = even;
+  Errors even, odd = even;
   hn::Vec<Shorts> lowest = hn::Zero(Shorts()), highest = lowest;
 
   template <class Load>
@@ -189,13 +239,13 @@ struct ShortQuantizer {
   }
 };
 
-template <Rounding kRounding, class T>
+template <Rounding kRounding, class T, class Errors>
 RowOutcome<T> quantize_short_with(const T* HWY_RESTRICT values, size_t count, const Scale<T>& scale,
-                                  int32_t base, int16_t* HWY_RESTRICT codes) {
+                                  int32_t base, int16_t* HWY_RESTRICT codes, Errors errors) {
   const Shorts d;
   constexpr size_t kMaxLanes = hn::MaxLanes(d);
   const size_t lanes = hn::Lanes(d);
-  ShortQuantizer<T, kRounding> quantizer{scale, base};
+  ShortQuantizer<T, kRounding, Errors> quantizer{scale, base, errors};
   const auto load = [](const T* from)
                         FIRN_ALWAYS_INLINE { return hn::LoadU(hn::ScalableTag<T>(), from); };
   const size_t i = for_each_vector(count, lanes, [&](size_t at, size_t) FIRN_ALWAYS_INLINE {
@@ -244,7 +294,7 @@ RowOutcome<T> quantize_masked_with(const T* HWY_RESTRICT values, size_t count,
                                    bool* all_fill) {
   const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(Shorts());
-  ShortQuantizer<T, kRounding> quantizer{scale, base};
+  ShortQuantizer<T, kRounding> quantizer{scale, base, no_errors(T{})};
   auto stranger = hn::FirstN(d, 0);
   // 64 values; returns their bits.
   const auto step = [&](const T* from, int16_t* to) FIRN_ALWAYS_INLINE {
@@ -284,8 +334,17 @@ template <class T>
 RowOutcome<T> quantize_short(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
                              int32_t base, int16_t* HWY_RESTRICT codes) {
   return with_rounding(scale, [&](auto rounding) HWY_ATTR {
-    return quantize_short_with<rounding()>(values, count, scale, base, codes);
+    return quantize_short_with<rounding()>(values, count, scale, base, codes, no_errors(T{}));
   });
+}
+
+template <class T>
+RowOutcome<T> quantize_roughly(const T* HWY_RESTRICT values, size_t count, Scale<T> scale,
+                               int32_t base, int16_t* HWY_RESTRICT codes) {
+  return scale.phase == 0 ? quantize_short_with<Rounding::plain>(values, count, scale, base, codes,
+                                                                 NoErrors<T>())
+                          : quantize_short_with<Rounding::phased>(values, count, scale, base, codes,
+                                                                  NoErrors<T>());
 }
 
 template <class T>
@@ -352,9 +411,12 @@ const ShortKernels<T>& short_table() {
 #if HWY_TARGET == HWY_SCALAR
   return reference::short_kernels<T>();  // no vectors at all: the reference is as good
 #else
-  static constexpr ShortKernels<T> kernels{
-      quantize_short<T>, quantize_masked<T>, dequantize<T, int16_t, int32_t>,
-      dequantize_streaming<T, int16_t, int32_t>, dequantize_masked<T>};
+  static constexpr ShortKernels<T> kernels{quantize_short<T>,
+                                           quantize_roughly<T>,
+                                           quantize_masked<T>,
+                                           dequantize<T, int16_t, int32_t>,
+                                           dequantize_streaming<T, int16_t, int32_t>,
+                                           dequantize_masked<T>};
   return kernels;
 #endif
 }

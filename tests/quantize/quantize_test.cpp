@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "container/format.hpp"
@@ -501,6 +502,37 @@ class ShortCodes : public ::testing::Test {
       ASSERT_EQ(std::vector<std::int32_t>(codes.begin(), codes.end()), wide);
     }
   }
+
+  // Where nothing is looked for, what is beyond the bound does not show, but for what is not
+  // finite.
+  void expect_rough_ones(const std::vector<T>& values, const Scale<T>& scale, std::int32_t base) {
+    std::vector<std::int32_t> wide(values.size());
+    bool all_within = kernels<T, std::int32_t>(simd::Target::reference)
+                          .quantize(values.data(), values.size(), scale, base, wide.data())
+                          .within;
+    for (const std::int32_t code : wide) all_within &= std::abs(code) <= kShortLimit;
+    bool finite = true;
+    for (const T value : values) finite = finite && std::isfinite(value * scale.inverse_step);
+    std::vector<std::int16_t> expected(values.size()), codes(values.size());
+    const bool within =
+        short_kernels<T>(simd::Target::reference)
+            .quantize_roughly(values.data(), values.size(), scale, base, expected.data())
+            .within;
+    ASSERT_TRUE(!within || finite);
+    if (all_within) {
+      ASSERT_TRUE(within);
+      ASSERT_EQ(std::vector<std::int32_t>(expected.begin(), expected.end()), wide);
+    }
+    for (const simd::Target target : simd::available_targets()) {
+      SCOPED_TRACE(simd::name_of(target));
+      const auto outcome = short_kernels<T>(target).quantize_roughly(values.data(), values.size(),
+                                                                     scale, base, codes.data());
+      ASSERT_EQ(outcome.within, within);
+      if (within) {
+        ASSERT_EQ(codes, expected);
+      }
+    }
+  }
 };
 TYPED_TEST_SUITE(ShortCodes, ValueTypes);
 
@@ -552,6 +584,28 @@ TYPED_TEST(ShortCodes, AreThoseOf32Bits) {
         row[position++ % row.size()] = before;
       }
       this->expect_as_wide(good, scale, base);
+      if (this->HasFatalFailure()) return;
+    }
+  }
+}
+
+TYPED_TEST(ShortCodes, AreTheSameWhereNoErrorsAreLookedFor) {
+  using T = TypeParam;
+  for (const Scale<T>& scale : all_scales<T>()) {
+    if (scale.grain > 0) continue;
+    SCOPED_TRACE(::testing::Message()
+                 << "bound " << scale.bound << " step " << scale.step << " phase " << scale.phase);
+    for (const std::int32_t base : {0, 4096, -(1 << 29)}) {
+      std::vector<T> row(37, static_cast<T>(base) * scale.step), finite;
+      for (const T value : adversarial_values(scale, 14)) {
+        std::rotate(row.begin(), row.begin() + 1, row.end());
+        const T before = std::exchange(row[0], value);
+        this->expect_rough_ones(row, scale, base);
+        if (this->HasFatalFailure()) return;
+        row[0] = before;
+        if (std::fabs(value * scale.inverse_step) < T(30000)) finite.push_back(value);
+      }
+      this->expect_rough_ones(finite, scale, base);
       if (this->HasFatalFailure()) return;
     }
   }
