@@ -424,7 +424,8 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
         choice.orders == Choice::kAnyOrders ? encoded->choice.orders : choice.orders;
     encoded->choice = choice;
     encoded->choice.orders = orders;
-    if (done) return true;
+    // What fails has too many points that would be exact; nothing else is looked for in vain.
+    if (done || parameters.rehearsal) return done;
     parameters.choice = {};
     parameters.trained = false;
   }
