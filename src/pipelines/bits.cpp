@@ -1,11 +1,14 @@
 #include "pipelines/bits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <type_traits>
 
 #include "base/bytes.hpp"
+#include "base/spread.hpp"
 #include "encode/context_rans.hpp"
+#include "encode/distributions.hpp"
 #include "pipelines/neighbour_contexts.hpp"
 #include "pipelines/quantized_chunk.hpp"
 #include "predict/difference.hpp"
@@ -67,15 +70,53 @@ bool read_orders(std::uint8_t packed, int rank, const std::array<std::size_t, kM
 
 // ---- shuffle ----
 
+template <class Q>
+auto zigzag_of(Q residual) {
+  using U = std::make_unsigned_t<Q>;
+  return static_cast<U>(static_cast<U>(residual) << 1 ^
+                        static_cast<U>(residual >> (8 * sizeof(Q) - 1)));
+}
+
+// About what they take, from the entropies of some bytes of each plane: repetitions do not show.
+template <class Q>
+std::size_t planes_estimate(const Q* residuals, std::size_t count) {
+  constexpr std::size_t kSamples = 1024;
+  static const auto logs = [] {
+    std::array<double, 2 * kSamples + 1> result{};
+    for (std::uint32_t i = 1; i < result.size(); ++i) result[i] = encode::rough_log2(i);
+    return result;
+  }();
+  std::array<std::array<std::uint16_t, 256>, sizeof(Q)> seen{};
+  std::uint32_t all = 0;
+  for_one_in(std::max<std::size_t>(1, count / kSamples), count, [&](std::size_t i) {
+    const auto zigzag = zigzag_of(residuals[i]);
+    for (std::size_t b = 0; b < sizeof(Q); ++b) ++seen[b][zigzag >> (8 * b) & 0xFF];
+    ++all;
+  });
+  double bits = 0;
+  for (const auto& plane : seen) {
+    std::size_t different = 0;
+    double sum = 0;
+    for (const std::uint32_t times : plane) {
+      different += times != 0;
+      sum += times * logs[times];
+    }
+    // Few samples have less entropy than what they are from, and zstd takes more than that.
+    constexpr double kHalfOverLn2 = 0.7213475204444817, kMore = 1.15;
+    const double entropy =
+        logs[all] - (sum - kHalfOverLn2 * static_cast<double>(different - 1)) / all;
+    bits += std::min(kMore * entropy, 8.0);
+  }
+  return static_cast<std::size_t>(bits / 8 * static_cast<double>(count));
+}
+
 // The bytes written, or 0 if there is no room.
 template <class Q>
 std::size_t write_planes(const Q* residuals, std::size_t count, Workspace& workspace,
                          std::uint8_t* out, std::size_t room) {
-  using U = std::make_unsigned_t<Q>;
   std::uint8_t* planes = workspace.streams.reserve(count * sizeof(Q));
   for (std::size_t i = 0; i < count; ++i) {
-    const U zigzag =
-        static_cast<U>(residuals[i]) << 1 ^ static_cast<U>(residuals[i] >> (8 * sizeof(Q) - 1));
+    const auto zigzag = zigzag_of(residuals[i]);
     for (std::size_t b = 0; b < sizeof(Q); ++b) {
       planes[b * count + i] = static_cast<std::uint8_t>(zigzag >> (8 * b));
     }
@@ -183,7 +224,8 @@ bool encode_lossless(const Box<const T>& chunk, const Parameters& parameters, Wo
     all.shift = find_contexts(all.upper, count, chunk.rank(), chunk.extents(), workspace);
     all.contexts = workspace.contexts.data();
   }
-  if (coded && parameters.pipeline != Pipeline::bits) {
+  const bool either = coded && parameters.pipeline != Pipeline::bits;
+  if (either && !parameters.trial) {
     constexpr double kUndecided = 1.08;
     const double quotient = shuffled_over_coded(all, workspace);
     const double undecided = parameters.thorough ? kUndecided : 1;
@@ -205,6 +247,7 @@ bool encode_lossless(const Box<const T>& chunk, const Parameters& parameters, Wo
   }
   if (coded && parameters.trial) {
     take(Pipeline::bits, coded_estimate(all, workspace), false);
+    if (either) take(Pipeline::shuffle, planes_estimate(residuals, count), false);
   } else if (coded) {
     ByteWriter writer(workspace.streams.reserve(
         1 + count * low_bytes(sizeof(Q)) + encode::context_rans_capacity<std::int32_t>(count)));

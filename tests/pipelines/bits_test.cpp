@@ -82,13 +82,13 @@ TYPED_TEST(Lossless, ThoroughlyIsTheSmallerOfBothWhereTheyAreNear) {
 
 TYPED_TEST(Lossless, TrialsTellTheSizeAbout) {
   using T = TypeParam;
-  const Shape shape{40, 50, 60};
+  const Shape shape{32, 64, 64};  // planes as large as zstd's blocks
   for (const Kind kind : {Kind::noisy, Kind::noise, Kind::wild}) {
     SCOPED_TRACE(test::name_of(kind));
     const auto values = test::make_field<T>(shape, kind);
     const auto size = static_cast<double>(this->encoded(values, shape, Pipeline::automatic).size);
     const Encoded trial = this->encoded(values, shape, Pipeline::automatic, false, true);
-    EXPECT_NEAR(static_cast<double>(trial.size), size, 0.02 * size);
+    EXPECT_NEAR(static_cast<double>(trial.size), size, 0.08 * size);
   }
 }
 
