@@ -82,6 +82,9 @@ HWY_INLINE V within_reach(D d, V scaled) {
     return V{_mm512_range_pd(scaled.raw, limit.raw, 0b0010)};
   }
 #endif
+#if HWY_ARCH_X86  // where Min takes its second argument if one is NaN
+  return hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
+#endif
   return hn::IfThenElse(hn::Le(hn::Abs(scaled), limit), scaled, limit);
 }
 
@@ -157,30 +160,26 @@ HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double
                             int32_t base, DoubleErrors& errors) {
   const hn::ScalableTag<double> d;
   const hn::ScalableTag<int32_t> di;
-  const hn::RebindToUnsigned<decltype(d)> du64;
-  const hn::Rebind<uint32_t, decltype(d)> du32;
-  const auto limit = hn::Set(d, kNarrowLimit);
   const auto magic = hn::Set(d, kMagic);
   const auto half = [&](const double* from) FIRN_ALWAYS_INLINE {
     const auto value = load(from);
-    const auto scaled = hn::Mul(value, hn::Set(d, scale.inverse_step));
-    const auto clamped = hn::Max(hn::Min(scaled, limit), hn::Neg(limit));
-    auto shifted = hn::Add(from_code_0<kRounding>(d, clamped, scale), magic);
+    const auto scaled = within_reach(d, hn::Mul(value, hn::Set(d, scale.inverse_step)));
+    auto shifted = hn::Add(from_code_0<kRounding>(d, scaled, scale), magic);
     if constexpr (kRounding == Rounding::corrected) shifted = corrected(d, value, shifted, scale);
     const auto decoded = values_of<kRounding>(d, hn::Sub(shifted, magic), scale.levels());
     const auto error = hn::Sub(decoded, value);
 #if HWY_TARGET == HWY_AVX3
-    // Passes over NaN as for f32; its code is the limit, since Min takes its second argument then.
+    // Passes over NaN as for f32; its code is the limit.
     errors.worst.raw = _mm512_range_pd(errors.worst.raw, error.raw, 0b1011);
 #else
     errors.within = hn::And(errors.within, hn::Le(hn::Abs(error), hn::Set(d, scale.bound)));
     errors.worst = hn::Max(errors.worst, hn::Abs(error));
 #endif
-    return hn::BitCast(hn::Half<decltype(di)>(), hn::TruncateTo(du32, hn::BitCast(du64, shifted)));
+    return hn::BitCast(di, shifted);
   };
   const auto low = half(values);
   const auto high = half(values + hn::Lanes(d));
-  return hn::Sub(hn::Combine(di, high, low), hn::Set(di, base));
+  return hn::Sub(hn::ConcatEven(di, high, low), hn::Set(di, base));
 }
 
 template <Rounding kRounding, class Load>
@@ -188,16 +187,14 @@ HWY_INLINE auto short_codes(const double* values, Load& load, const Scale<double
                             int32_t base, NoErrors<double>&) {
   const hn::ScalableTag<double> d;
   const hn::ScalableTag<int32_t> di;
-  const hn::RebindToUnsigned<decltype(d)> du64;
-  const hn::Rebind<uint32_t, decltype(d)> du32;
   const auto half = [&](const double* from) FIRN_ALWAYS_INLINE {
     const auto scaled = within_reach(d, hn::Mul(load(from), hn::Set(d, scale.inverse_step)));
     const auto shifted = hn::Add(from_code_0<kRounding>(d, scaled, scale), hn::Set(d, kMagic));
-    return hn::BitCast(hn::Half<decltype(di)>(), hn::TruncateTo(du32, hn::BitCast(du64, shifted)));
+    return hn::BitCast(di, shifted);
   };
   const auto low = half(values);
   const auto high = half(values + hn::Lanes(d));
-  return hn::Sub(hn::Combine(di, high, low), hn::Set(di, base));
+  return hn::Sub(hn::ConcatEven(di, high, low), hn::Set(di, base));
 }
 
 HWY_INLINE RowOutcome<double> outcome_of(const DoubleErrors& errors, const Scale<double>& scale) {
