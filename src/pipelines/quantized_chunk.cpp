@@ -261,6 +261,7 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
       if (values[i] == fill) continue;
       have_base = quantizer.find_base(values[i], &result->base);
       valid = values[i];
+      if (Quantizer::kMayWiden && !have_base && quantizer.needs_wide(values[i])) return false;
       if (have_base && !quantizer.base_fits(result->base)) return false;
     }
     if constexpr (Quantizer::kShort) {
