@@ -94,7 +94,7 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
   std::size_t done = 0;
   predict::CausalStencil<T> stencil;
   T predictions[Wavefront::kLanes];
-  wavefront.walk(
+  const bool within = wavefront.walk(
       cells, magnitudes,
       [&](int kind) { stencil = model.stencil_of(kind, wavefront, scale.inverse_step); },
       [&](const Wavefront::Step& step) {
@@ -109,9 +109,9 @@ bool encode_causal(const Box<const T>& chunk, const Parameters& parameters, Work
           exact.add(wavefront.place(step, lane));
         }
         done += Wavefront::kLanes;
-        return true;
+        return parameters.fill || exact.found() <= count / 4;  // else all is in vain
       });
-  if (exact.found() > count / 4 && !parameters.fill) return false;
+  if (!within) return false;
 
   exact.list();
   PayloadHead head;

@@ -94,6 +94,12 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
   bool any_stencil = false;
   T max_error = 0;
 
+  // With so many exact points it is better stored losslessly.
+  const auto in_vain = [&] {
+    return !parameters.fill && exact.found() > count / 4 &&
+           exact.costly(parameters.pointwise) > count / 4;
+  };
+
   // The coarsest grid: each point predicted by the one before.
   coder.set_level(fineness, geometry.levels);
   const std::size_t roots = refinement.grid_count();
@@ -201,10 +207,11 @@ bool encode_interp(const Box<const T>& chunk, const Parameters& parameters, unsi
       });
       segments.push_back(cls.count);
       done += cls.count;
+      if (in_vain()) return false;
     }
     if (s > 1 || parameters.measured) refinement.close_level();
   }
-  if (exact.costly(parameters.pointwise) > count / 4 && !parameters.fill) return false;
+  if (in_vain()) return false;
 
   exact.list();
   PayloadHead head;

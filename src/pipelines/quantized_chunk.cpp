@@ -135,6 +135,7 @@ class ExactCollector {
       bool wide = false;
       encode::for_each_run_of(flags[begin / 64], [&](std::size_t first, std::size_t run) {
         const T* const from = values + begin + first;
+        costly_ += static_cast<std::size_t>(std::count_if(from, from + run, Quantizer::costly));
         wide = wide ||
                (Quantizer::kMayWiden && !all_fill && std::any_of(from, from + run, [&](T value) {
                   return value != fill_ && quantizer_.needs_wide(value);
@@ -164,15 +165,9 @@ class ExactCollector {
     return false;
   }
 
-  // Masks may cover most of a chunk and still cost little; scattered failures do not. Not for
-  // values that are alike.
-  bool too_many() const {
-    const std::size_t max_exact = count_ / 4;
-    if (found_ <= max_exact) return false;
-    const T* exact = reinterpret_cast<const T*>(workspace_.exact_bytes.data());
-    const auto costly = std::count_if(exact, exact + found_, Quantizer::costly);
-    return static_cast<std::size_t>(costly) > max_exact;
-  }
+  // Masks may cover most of a chunk and still cost little; scattered failures do not. Not with a
+  // fill value, which most of them may have.
+  bool too_many() const { return costly_ > count_ / 4; }
 
  private:
   std::size_t count_;
@@ -181,6 +176,7 @@ class ExactCollector {
   Workspace& workspace_;
   bool any_ = false;
   std::size_t found_ = 0;
+  std::size_t costly_ = 0;
   bool all_fill_ = true;
 };
 
@@ -246,7 +242,7 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
   const T fill = fill_of<T>(parameters);
   ExactCollector<T, Q, Quantizer> exact(count, fill, quantizer, workspace);
   T max_error = 0;
-  bool have_base = false;
+  bool have_base = false, in_vain = false;
   bool masked = parameters.fill && !Quantizer::kSigns;  // or not finite, some of them
   T valid = 0;                                          // some value that has a code
   const auto unmask = quantize::range_kernels<T>(workspace.target).unmask;
@@ -254,16 +250,38 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
       reinterpret_cast<T*>(workspace.unmasked.reserve(Quantizer::kShort ? 1 : kPiece * sizeof(T)));
   if constexpr (Quantizer::kSigns) workspace.sign_map.reset(count);
 
+  // All codes are relative to that of the first value that has one. False: it is too far from 0, or
+  // one before it needs wider codes.
+  const auto find_base = [&](const T* values, std::size_t length) {
+    constexpr std::size_t kBlock = 256;
+    for (std::size_t begin = 0; begin < length; begin += kBlock) {
+      const std::size_t end = std::min(length, begin + kBlock);
+      // After the first ones the kernel tells where there is none.
+      if (!Quantizer::kSigns && begin > 0 && end - begin == kBlock) {
+        std::uint64_t words[kBlock / 64], all = ~std::uint64_t{0};
+        quantizer.kernels.flag(values + begin, kBlock, scale, fill, words);
+        for (const std::uint64_t word : words) all &= word;
+        const auto is_wide = [&](T value) { return value != fill && quantizer.needs_wide(value); };
+        if (all == ~std::uint64_t{0}) {
+          if (Quantizer::kMayWiden && std::any_of(values + begin, values + end, is_wide)) {
+            return false;
+          }
+          continue;
+        }
+      }
+      for (std::size_t i = begin; i < end; ++i) {
+        if (values[i] == fill) continue;
+        have_base = quantizer.find_base(values[i], &result->base);
+        valid = values[i];
+        if (have_base) return quantizer.base_fits(result->base);
+        if (Quantizer::kMayWiden && quantizer.needs_wide(values[i])) return false;
+      }
+    }
+    return true;
+  };
   const auto take_piece = [&](const T* values, std::size_t length, std::size_t offset) {
     Q* codes = result->codes + offset;
-    // Before the first value that has a code, which all codes are relative to.
-    for (std::size_t i = 0; !have_base && i < length; ++i) {
-      if (values[i] == fill) continue;
-      have_base = quantizer.find_base(values[i], &result->base);
-      valid = values[i];
-      if (Quantizer::kMayWiden && !have_base && quantizer.needs_wide(values[i])) return false;
-      if (have_base && !quantizer.base_fits(result->base)) return false;
-    }
+    if (!have_base && !find_base(values, length)) return false;
     if constexpr (Quantizer::kShort) {
       if (have_base && seem_long(values, length, fill, scale, result->base)) return false;
     }
@@ -273,6 +291,13 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
         workspace.sign_map.set_word(offset + begin, flags[begin / 64]);
         result->signs |= flags[begin / 64] != 0;
       }
+    }
+    if (!have_base && !Quantizer::kSigns) {
+      for (std::size_t i = 0; i < length; i += 64) {
+        flags[i / 64] = ~std::uint64_t{0} >> (64 - std::min<std::size_t>(64, length - i));
+      }
+      masked = true;
+      return exact.add(values, length, flags, offset, false, codes);
     }
     // What is masked takes the code before.
     const bool unmasked = masked && have_base;
@@ -309,6 +334,8 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
   const auto take = [&](const T* values, std::size_t length, std::size_t offset) {
     for (std::size_t i = 0; i < length; i += kPiece) {
       if (!take_piece(values + i, std::min(kPiece, length - i), offset + i)) return false;
+      in_vain = !parameters.fill && exact.too_many();
+      if (in_vain) return false;
     }
     return true;
   };
@@ -326,10 +353,11 @@ QuantizeOutcome quantize_with(const Quantizer& quantizer, const Box<const T>& ch
       return take(row, row_length, offset);
     });
   }
+  if (in_vain) return QuantizeOutcome::too_many_exact;
   if (!taken) return QuantizeOutcome::needs_wide;
   result->exact_count = exact.count();
   if (result->exact_count != 0) result->exact_alike = exact.list(chunk);
-  if (!have_base || (!parameters.fill && exact.too_many())) return QuantizeOutcome::too_many_exact;
+  if (!have_base) return QuantizeOutcome::too_many_exact;
   result->max_error = static_cast<double>(max_error);
   return QuantizeOutcome::done;
 }
