@@ -10,43 +10,7 @@
 #include <bit>
 #include <cstring>
 
-#ifndef FIRN_CONTEXT_RANS_SHUFFLES
-#define FIRN_CONTEXT_RANS_SHUFFLES
-namespace firn::encode {
-
-// Byte shuffles of eight 16-bit words by a mask of lanes. 0x80 makes a zero byte.
-struct WordShuffles {
-  alignas(64) std::uint8_t expand[256][16];    // the next words, in order, to the lanes of the mask
-  alignas(64) std::uint8_t compress[256][16];  // the words of those lanes, to the vector's end
-};
-
-constexpr WordShuffles make_word_shuffles() {
-  WordShuffles shuffles{};
-  for (int mask = 0; mask < 256; ++mask) {
-    int word = 0;
-    int place = 8;
-    for (int lane = 7; lane >= 0; --lane) {
-      if (mask >> lane & 1) --place;
-    }
-    for (int k = 0; k < 2 * place; ++k) shuffles.compress[mask][k] = 0x80;
-    for (int lane = 0; lane < 8; ++lane) {
-      const bool taken = mask >> lane & 1;
-      for (int byte = 0; byte < 2; ++byte) {
-        shuffles.expand[mask][2 * lane + byte] =
-            static_cast<std::uint8_t>(taken ? 2 * word + byte : 0x80);
-        if (taken) {
-          shuffles.compress[mask][2 * place + byte] = static_cast<std::uint8_t>(2 * lane + byte);
-        }
-      }
-      if (taken) ++word, ++place;
-    }
-  }
-  return shuffles;
-}
-inline constexpr WordShuffles kWordShuffles = make_word_shuffles();
-
-}  // namespace firn::encode
-#endif  // FIRN_CONTEXT_RANS_SHUFFLES
+#include "encode/context_rans_lanes-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace firn::encode {
@@ -55,133 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-constexpr size_t kVector = 8;
-using D32 = hn::FixedTag<int32_t, kVector>;
-using DU32 = hn::FixedTag<uint32_t, kVector>;
-using D64 = hn::FixedTag<int64_t, kVector / 2>;
-using DU64 = hn::FixedTag<uint64_t, kVector / 2>;
-using DU16 = hn::FixedTag<uint16_t, kVector>;
-using DU8 = hn::FixedTag<uint8_t, 16>;
-using DBytes = hn::FixedTag<uint8_t, kRansGroup>;
-using V = hn::Vec<D32>;
-using M = hn::Mask<D32>;
-constexpr D32 d;
-constexpr DU32 du;
-constexpr DU16 du16;
-constexpr DU8 du8;
-constexpr DBytes d_bytes;
-
-HWY_INLINE uint32_t bits_of(M mask) {
-  uint8_t bits[8] = {};
-  hn::StoreMaskBits(d, mask, bits);
-  return bits[0];
-}
-
-// Looks up a byte for each of 32 contexts, in 16, 32 or 64 entries.
-class ByteMap {
- public:
-  HWY_INLINE ByteMap(const std::array<uint8_t, kMaxContexts>& bytes, int context_count)
-      : bytes_(bytes.data()),
-        parts_(context_count <= 16   ? 1
-               : context_count <= 32 ? 2
-                                     : 4) {}
-
-  HWY_INLINE hn::Vec<DBytes> operator()(hn::Vec<DBytes> context) const {
-    const auto low = hn::And(context, hn::Set(d_bytes, 15));
-    const auto first = part(0, low);
-    if (parts_ == 1) return first;
-    const auto bit4 = is_set(context, 16);
-    const auto below_32 = hn::IfThenElse(bit4, part(1, low), first);
-    if (parts_ == 2) return below_32;
-    return hn::IfThenElse(is_set(context, 32), hn::IfThenElse(bit4, part(3, low), part(2, low)),
-                          below_32);
-  }
-
- private:
-  HWY_INLINE hn::Vec<DBytes> part(size_t k, hn::Vec<DBytes> low) const {
-    return hn::TableLookupBytes(hn::LoadDup128(d_bytes, bytes_ + 16 * k), low);
-  }
-  static HWY_INLINE hn::Mask<DBytes> is_set(hn::Vec<DBytes> value, uint8_t bit) {
-    return hn::TestBit(value, hn::Set(d_bytes, bit));
-  }
-
-  const uint8_t* bytes_;
-  int parts_;
-};
-
-HWY_INLINE V widen(const uint8_t* bytes) {
-  return hn::PromoteTo(d, hn::LoadU(hn::FixedTag<uint8_t, kVector>(), bytes));
-}
-
-// Lanes below 2^15 take the next words.
-HWY_INLINE V renormalize(V state, const uint8_t*& next) {
-  const M low = hn::Lt(state, hn::Set(d, static_cast<int32_t>(kRansLow)));
-  const uint32_t bits = bits_of(low);
-  const auto words = hn::LoadU(du8, next);
-  const auto placed = hn::TableLookupBytes(words, hn::Load(du8, kWordShuffles.expand[bits]));
-  const V added = hn::PromoteTo(d, hn::BitCast(du16, placed));
-  next += 2 * hn::CountTrue(d, low);
-  return hn::Or(hn::IfThenElse(low, hn::ShiftLeft<16>(state), state), added);
-}
-
-// |token| of an escape.
-constexpr int32_t kEscape = 32;
-HWY_INLINE M is_escape(V size) { return hn::Eq(size, hn::Set(d, kEscape)); }
-
-// The raw bits of a token beside the low bits of its residual: extra bits of its class. Of escapes
-// there are none, and nothing is known.
-struct ClassOf {
-  V extra;
-  V first;  // smallest magnitude
-};
-HWY_INLINE ClassOf class_of(V size) {
-  // 16 + 2 e + m is the class from (2 + m) << (3 + e) on.
-  const M is_class = hn::Gt(size, hn::Set(d, kDirectTokens - 1));
-  const V extra = hn::IfThenElseZero(
-      is_class, hn::Sub(hn::ShiftRight<1>(size), hn::Set(d, kDirectTokens / 2 - 3)));
-  const V top = hn::Or(hn::And(size, hn::Set(d, 1)), hn::Set(d, 2));
-  const V first = hn::IfThenElse(is_class, hn::Shl(top, extra), size);
-  const M escape = is_escape(size);
-  return {hn::IfThenZeroElse(escape, extra), hn::IfThenZeroElse(escape, first)};
-}
-
-HWY_INLINE bool all_zero(V v) { return hn::AllTrue(d, hn::Eq(v, hn::Zero(d))); }
-
-// Whether any is not 0.
-HWY_INLINE bool store_shifts(hn::Vec<DBytes> from, uint8_t* shifts) {
-  hn::Store(from, d_bytes, shifts);
-  return !hn::AllTrue(d_bytes, hn::Eq(from, hn::Zero(d_bytes)));
-}
-
-HWY_INLINE bool any_above(V v, int32_t most) {
-  return !hn::AllFalse(d, hn::Gt(v, hn::Set(d, most)));
-}
-
-// So many bits of each lane, at most kRawPieceBits.
-HWY_INLINE V take_raw(V& state, V bits, const uint8_t*& next) {
-  const V one = hn::Set(d, 1);
-  const V raw = hn::And(state, hn::Sub(hn::Shl(one, bits), one));
-  state = renormalize(hn::Shr(state, bits), next);
-  return raw;
-}
-
-template <size_t kLanes>
-struct States {
-  static constexpr size_t kVectors = kLanes / kVector;
-  V v[kVectors];
-
-  HWY_INLINE explicit States(const std::array<uint32_t, kRansGroup>& from) { load(from); }
-  HWY_INLINE void load(const std::array<uint32_t, kRansGroup>& from) {
-    for (size_t k = 0; k < kVectors; ++k) {
-      v[k] = hn::BitCast(d, hn::Load(du, from.data() + k * kVector));
-    }
-  }
-  HWY_INLINE void store(std::array<uint32_t, kRansGroup>& to) const {
-    for (size_t k = 0; k < kVectors; ++k) {
-      hn::Store(hn::BitCast(du, v[k]), du, to.data() + k * kVector);
-    }
-  }
-};
+using namespace context_rans;
 
 // One step of lanes whose tokens are all 0, which then have these many slots. False and nothing
 // done if some are not. Here states alone wait for each other, and words are rarely due.
@@ -229,7 +67,6 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
   alignas(64) uint8_t more[kRansGroup];
   alignas(64) uint8_t shifts[kRansGroup] = {};
   bool shifted = false;  // any of the group
-  const V slot_mask = hn::Set(d, 0xFFF);
   const V one = hn::Set(d, 1);
   States<kLanes> states(reader.states);
   const uint8_t* next = reader.next;
@@ -254,24 +91,9 @@ bool decode_lanes(RansReader& reader, const uint8_t* contexts, size_t count, int
         continue;
       }
       V tokens[kVectors];
-      V any = hn::Zero(d);
-      for (size_t k = 0; k < kVectors; ++k) {
-        const V state = states.v[k];
-        const V table = hn::ShiftLeft<kProbabilityBits>(widen(tables + j + k * kVector));
-        // Tables are large for the cache nearest to the core. For most of the slots of token 0 the
-        // last of these is read instead, which is at hand.
-        const V at = hn::And(state, slot_mask);
-        const V surely_zero = hn::ShiftLeft<4>(widen(zeros + j + k * kVector));
-        const V slot = hn::GatherIndex(d, slots, hn::Or(table, hn::Max(at, surely_zero)));
-        const V frequency = hn::And(hn::ShiftRight<12>(slot), slot_mask);
-        states.v[k] = hn::Add(hn::Mul(frequency, hn::ShiftRight<kProbabilityBits>(state)),
-                              hn::Sub(at, hn::And(slot, slot_mask)));
-        tokens[k] = hn::ShiftRight<24>(slot);
-        any = hn::Or(any, hn::Abs(tokens[k]));
-      }
+      V any = decode_tokens(states, slots, tables + j, zeros + j, next, tokens);
       if (kZeros) zero_groups = all_zero(any) ? zero_groups + 1 : 0;
       any = hn::AndNot(hn::Set(d, 15), any);
-      for (size_t k = 0; k < kVectors; ++k) states.v[k] = renormalize(states.v[k], next);
       // Raw bits: none; the low bits alone, at most a piece; or classes, escapes, large shifts.
       if (HWY_LIKELY(all_zero(any))) {
         if (!shifted) {
@@ -368,27 +190,13 @@ bool decode(RansReader& reader, const uint8_t* contexts, size_t count, int32_t* 
 HWY_INLINE void tokenize_group(const int32_t* residuals, const uint8_t* contexts,
                                const uint8_t* shifts, Cell* cells) {
   const hn::CappedTag<int32_t, kRansGroup> di;
-  const hn::RebindToUnsigned<decltype(di)> du32;
-  const hn::Rebind<float, decltype(di)> df;
   const hn::Rebind<uint8_t, decltype(di)> d8;
-  const hn::Rebind<uint16_t, decltype(di)> d_cell;
   const auto one = hn::Set(di, 1);
   for (size_t k = 0; k < kRansGroup; k += hn::Lanes(di)) {
     const auto bits = hn::PromoteTo(di, hn::LoadU(d8, shifts + k));
     const auto half = hn::ShiftRight<1>(hn::Shl(one, bits));
     const auto high = hn::Shr(hn::Add(hn::LoadU(di, residuals + k), half), bits);
-    // Unsigned, because |-2^31| stays negative.
-    const auto size =
-        hn::BitCast(di, hn::Min(hn::BitCast(du32, hn::Abs(high)), hn::Set(du32, 4096u)));
-    // Exponent and first mantissa bit of a float count the classes; those of 16.0f are 262.
-    const auto classed = hn::Sub(hn::ShiftRight<22>(hn::BitCast(di, hn::ConvertTo(df, size))),
-                                 hn::Set(di, 262 - kDirectTokens));
-    const auto token = hn::IfThenElse(hn::Lt(size, hn::Set(di, kDirectTokens)), size, classed);
-    const auto negative = hn::Or(hn::Lt(high, hn::Zero(di)), hn::Eq(token, hn::Set(di, 32)));
-    const auto index = hn::Add(hn::IfThenElse(negative, hn::Neg(token), token), hn::Set(di, 32));
-    const auto context = hn::PromoteTo(di, hn::LoadU(d8, contexts + k));
-    const auto cell = hn::Add(hn::ShiftLeft<6>(context), index);
-    hn::StoreU(hn::DemoteTo(d_cell, cell), d_cell, cells + k);
+    store_cells(di, high, contexts + k, cells + k);
   }
 }
 
@@ -438,72 +246,6 @@ void tokenize(const int32_t* residuals, const uint8_t* contexts, const ContextSh
                                              cells + i);
 }
 
-// Lanes in which `room` is negative give up their low words, which go below `next`.
-HWY_INLINE V emit(V state, V room, uint8_t*& next) {
-  const uint32_t bits = bits_of(hn::Lt(room, hn::Zero(d)));
-  const auto words = hn::DemoteTo(du16, hn::And(state, hn::Set(d, 0xFFFF)));
-  const auto packed =
-      hn::TableLookupBytes(hn::BitCast(du8, words), hn::Load(du8, kWordShuffles.compress[bits]));
-  hn::StoreU(packed, du8, next - 16);
-  next -= 2 * static_cast<size_t>(std::popcount(bits));
-  // The next step waits for this: shifts are quicker than masks.
-  const auto sixteen_if = hn::ShiftLeft<4>(hn::ShiftRight<31>(hn::BitCast(du, room)));
-  return hn::Shr(state, hn::BitCast(d, sixteen_if));
-}
-
-// At most kRawPieceBits bits of each lane.
-HWY_INLINE V put_raw(V state, V raw, V bits, uint8_t*& next) {
-  const V excess = hn::Shr(state, hn::Sub(hn::Set(d, 31), bits));
-  return hn::Or(hn::Shl(emit(state, hn::Neg(excess), next), bits), raw);
-}
-
-// (a * b) >> 32 in each lane.
-HWY_INLINE V multiply_high(V a, V b) {
-  const DU64 du64;
-  const auto ua = hn::BitCast(du, a);
-  const auto ub = hn::BitCast(du, b);
-  const auto even = hn::ShiftRight<32>(hn::MulEven(ua, ub));
-  const auto odd = hn::MulEven(hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, ua))),
-                               hn::BitCast(du, hn::ShiftRight<32>(hn::BitCast(du64, ub))));
-  return hn::BitCast(d, hn::OddEven(hn::BitCast(du, odd), hn::BitCast(du, even)));
-}
-
-// Four entries of a table. Loads one by one are quicker than a gather.
-HWY_INLINE hn::Vec<D64> load_entries(const int64_t* entries, const Cell* cells) {
-  const hn::FixedTag<int64_t, 1> d_one;
-  const hn::FixedTag<int64_t, 2> d_two;
-  const auto entry = [&](size_t k) { return hn::LoadU(d_one, entries + cells[k]); };
-  return hn::Combine(D64(), hn::Combine(d_two, entry(3), entry(2)),
-                     hn::Combine(d_two, entry(1), entry(0)));
-}
-
-// Of a step's tokens.
-template <size_t kLanes>
-struct TableEntries {
-  static constexpr size_t kVectors = kLanes / kVector;
-  V reciprocals[kVectors];
-  V packed[kVectors];
-
-  HWY_INLINE void load(const int64_t* table, const Cell* cells) {
-    for (size_t k = 0; k < kVectors; ++k) {
-      const Cell* const at = cells + k * kVector;
-      const auto low = load_entries(table, at), high = load_entries(table, at + kVector / 2);
-      reciprocals[k] = hn::ConcatEven(d, hn::BitCast(d, high), hn::BitCast(d, low));
-      packed[k] = hn::ConcatOdd(d, hn::BitCast(d, high), hn::BitCast(d, low));
-    }
-  }
-  HWY_INLINE V flags() const {
-    V all = packed[0];
-    for (size_t k = 1; k < kVectors; ++k) all = hn::Or(all, packed[k]);
-    return all;
-  }
-};
-
-HWY_INLINE V sizes_of(const Cell* cells) {
-  const V cell = hn::PromoteTo(d, hn::LoadU(du16, cells));
-  return hn::Abs(hn::Sub(hn::And(cell, hn::Set(d, 63)), hn::Set(d, kEscape)));
-}
-
 template <size_t kLanes>
 void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* contexts,
                   const Cell* cells, size_t count) {
@@ -517,7 +259,6 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
   alignas(64) uint8_t shifts[kRansGroup] = {};
   bool shifted = false;  // any of the group
   const V one = hn::Set(d, 1);
-  const V scale = hn::Set(d, static_cast<int32_t>(kProbabilityScale));
   States<kLanes> states(writer.states);
   uint8_t* next = writer.next;
   for (size_t i = whole; i > 0;) {
@@ -581,17 +322,7 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
                                 hn::Min(raw_bits[k], piece), next);
         }
       }
-      for (size_t k = kVectors; k-- > 0;) {
-        const V packed = entries.packed[k];
-        const V complement = hn::And(hn::ShiftRight<13>(packed), hn::Set(d, 0xFFF));
-        const V limit = hn::ShiftLeft<31 - kProbabilityBits>(hn::Sub(scale, complement));
-        const V room = hn::Sub(hn::Sub(limit, one), states.v[k]);
-        const V state = emit(states.v[k], room, next);
-        const V shift = hn::And(hn::ShiftRight<25>(packed), hn::Set(d, 0xF));
-        const V quotient = hn::Shr(multiply_high(state, entries.reciprocals[k]), shift);
-        states.v[k] = hn::Add(hn::Add(state, hn::And(packed, hn::Set(d, 0x1FFF))),
-                              hn::Mul(quotient, complement));
-      }
+      encode_tokens(states, entries, next);
     }
   }
   states.store(writer.states);
@@ -641,13 +372,6 @@ template <>
 const ContextRansKernels<std::int32_t>& context_rans_kernels(simd::Target target) {
   return target == simd::Target::reference ? context_rans_reference<std::int32_t>()
                                            : vector_kernels(target);
-}
-
-// Residuals of more than 32 bits mean bounds some 2^31 below the range: rare, and then raw bits
-// dominate. They take the plain code.
-template <>
-const ContextRansKernels<std::int64_t>& context_rans_kernels(simd::Target) {
-  return context_rans_reference<std::int64_t>();
 }
 
 }  // namespace firn::encode
