@@ -470,7 +470,7 @@ RateSearch::Try RateSearch::next(const Try& attempt, std::vector<ChunkSize> size
   if (!result || std::fabs(size) < kFair) return bounds_.with_reserve(step);
   if (result->bound_abs == 0) return *result;
   // Differences are soon chosen anew.
-  constexpr double kFar = 0.3;
+  constexpr double kFar = 0.5;
   if (!automatic_ && std::fabs(result->step() - step) > kFar) choices->clear();
   double near = bounds_.on_stairs() ? kNearOnStairs : kNearBlocks;
   if (automatic_ && sizes_.size() >= kFewChunks) {

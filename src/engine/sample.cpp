@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -214,10 +215,16 @@ Stack::Stack(const ArrayView& array, const std::vector<Region>& boxes, std::uint
     T* to = reinterpret_cast<T*>(values_.data());
     for (const Region& box : boxes) {
       const Box<const T> from(data, strides, box);
+      const std::size_t length = from.row_length();
+      const std::int64_t stride = from.row_stride();
       from.for_each_row([&](const T* row, std::size_t) {
-        for (std::size_t i = 0; i < from.row_length(); ++i) {
-          *to++ = row[static_cast<std::int64_t>(i) * from.row_stride()];
+        if (stride == 1) {
+          std::memcpy(to, row, length * sizeof(T));
+        } else {
+          for (std::size_t i = 0; i < length; ++i)
+            to[i] = row[static_cast<std::int64_t>(i) * stride];
         }
+        to += length;
         return true;
       });
     }

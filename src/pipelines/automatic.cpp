@@ -424,8 +424,9 @@ bool encode_best(const Box<const T>& chunk, const Parameters& options, Workspace
         choice.orders == Choice::kAnyOrders ? encoded->choice.orders : choice.orders;
     encoded->choice = choice;
     encoded->choice.orders = orders;
-    // What fails has too many points that would be exact; nothing else is looked for in vain.
-    if (done || parameters.rehearsal) return done;
+    // What fails in f32 has too many points that would be exact, and so would others; f64 may need
+    // wider codes.
+    if (done || (parameters.rehearsal && sizeof(T) == 4)) return done;
     parameters.choice = {};
     parameters.trained = false;
   }

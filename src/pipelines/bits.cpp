@@ -77,10 +77,23 @@ auto zigzag_of(Q residual) {
                         static_cast<U>(residual >> (8 * sizeof(Q) - 1)));
 }
 
+constexpr std::size_t kSamples = 1024;
+
+// Whether many residuals are those before them, as some tell.
+template <class Q>
+bool repeats(const Q* residuals, std::size_t count) {
+  constexpr std::size_t kShare = 16;
+  std::size_t seen = 0, repeated = 0;
+  for_one_in(std::max<std::size_t>(1, count / kSamples), count, [&](std::size_t i) {
+    ++seen;
+    repeated += i > 0 && residuals[i] == residuals[i - 1];
+  });
+  return repeated * kShare > seen;
+}
+
 // About what they take, from the entropies of some bytes of each plane: repetitions do not show.
 template <class Q>
 std::size_t planes_estimate(const Q* residuals, std::size_t count) {
-  constexpr std::size_t kSamples = 1024;
   static const auto logs = [] {
     std::array<double, 2 * kSamples + 1> result{};
     for (std::uint32_t i = 1; i < result.size(); ++i) result[i] = encode::rough_log2(i);
@@ -110,18 +123,37 @@ std::size_t planes_estimate(const Q* residuals, std::size_t count) {
   return static_cast<std::size_t>(bits / 8 * static_cast<double>(count));
 }
 
-// The bytes written, or 0 if there is no room.
+// The planes, in the workspace.
 template <class Q>
-std::size_t write_planes(const Q* residuals, std::size_t count, Workspace& workspace,
-                         std::uint8_t* out, std::size_t room) {
-  std::uint8_t* planes = workspace.streams.reserve(count * sizeof(Q));
+std::uint8_t* make_planes(const Q* residuals, std::size_t count, Workspace& workspace) {
+  std::uint8_t* const planes = workspace.streams.reserve(count * sizeof(Q));
   for (std::size_t i = 0; i < count; ++i) {
     const auto zigzag = zigzag_of(residuals[i]);
     for (std::size_t b = 0; b < sizeof(Q); ++b) {
       planes[b * count + i] = static_cast<std::uint8_t>(zigzag >> (8 * b));
     }
   }
+  return planes;
+}
+
+// The bytes written, or 0 if there is no room.
+template <class Q>
+std::size_t write_planes(const Q* residuals, std::size_t count, Workspace& workspace,
+                         std::uint8_t* out, std::size_t room) {
+  const std::uint8_t* const planes = make_planes(residuals, count, workspace);
   return workspace.lossless.compress({planes, count * sizeof(Q)}, out, room, kLevel);
+}
+
+// What planes take that are so long that zstd has blocks for each.
+template <class Q>
+std::size_t write_each_plane(const Q* residuals, std::size_t count, Workspace& workspace,
+                             std::uint8_t* out, std::size_t room) {
+  const std::uint8_t* const planes = make_planes(residuals, count, workspace);
+  std::size_t size = 0;
+  for (std::size_t b = 0; b < sizeof(Q); ++b) {
+    size += workspace.lossless.compress({planes + b * count, count}, out, room, kLevel);
+  }
+  return size;
 }
 
 // ---- bits ----
@@ -179,27 +211,28 @@ std::size_t coded_estimate(const Residuals<Q>& residuals, Workspace& workspace) 
                                          workspace.target);
 }
 
-// What `shuffle` takes over what `bits` does, on pieces from all over the chunk.
+// What `shuffle` takes over what `bits` does, on pieces from all over a chunk that is larger.
+constexpr std::size_t kLeastSampled = 4096;
 template <class Q>
 double shuffled_over_coded(const Residuals<Q>& all, Workspace& workspace) {
-  constexpr std::size_t kPieces = 8, kShare = 16, kLeast = 4096;
-  const std::size_t length = std::max(all.count / kShare, kLeast) / kPieces;
-  const std::size_t count = std::min(all.count, length * kPieces);
-  Residuals<Q> sample = all;
-  if (count < all.count) {
-    Q* const whole =
-        reinterpret_cast<Q*>(workspace.sampled_residuals.reserve((count * sizeof(Q) + 7) / 8));
-    std::uint8_t* const contexts = workspace.trial.reserve(count);
-    for (std::size_t i = 0; i < kPieces; ++i) {
-      const std::size_t begin = (all.count - length) * i / (kPieces - 1);
-      std::copy_n(all.whole + begin, length, whole + i * length);
-      std::copy_n(all.contexts + begin, length, contexts + i * length);
-    }
-    sample = {whole, upper_halves(whole, count, workspace.row), contexts, count, all.shift};
+  constexpr std::size_t kPieces = 16, kShare = 16, kLongPlanes = 65536;
+  const std::size_t length = std::max(all.count / kShare, kLeastSampled) / kPieces;
+  const std::size_t count = length * kPieces;
+  Q* const whole =
+      reinterpret_cast<Q*>(workspace.sampled_residuals.reserve((count * sizeof(Q) + 7) / 8));
+  std::uint8_t* const contexts = workspace.trial.reserve(count);
+  for (std::size_t i = 0; i < kPieces; ++i) {
+    const auto begin = static_cast<std::size_t>(spread(i + 1, all.count - length + 1));
+    std::copy_n(all.whole + begin, length, whole + i * length);
+    std::copy_n(all.contexts + begin, length, contexts + i * length);
   }
+  const Residuals<Q> sample{whole, upper_halves(whole, count, workspace.row), contexts, count,
+                            all.shift};
   const std::size_t room = encode::Lossless::capacity(count * sizeof(Q));
-  const std::size_t shuffled =
-      write_planes(sample.whole, count, workspace, workspace.sampled_output.reserve(room), room);
+  std::uint8_t* const out = workspace.sampled_output.reserve(room);
+  const std::size_t shuffled = all.count < kLongPlanes
+                                   ? write_planes(whole, count, workspace, out, room)
+                                   : write_each_plane(whole, count, workspace, out, room);
   return static_cast<double>(shuffled) / static_cast<double>(coded_estimate(sample, workspace));
 }
 
@@ -224,36 +257,48 @@ bool encode_lossless(const Box<const T>& chunk, const Parameters& parameters, Wo
     all.shift = find_contexts(all.upper, count, chunk.rank(), chunk.extents(), workspace);
     all.contexts = workspace.contexts.data();
   }
+  // The smaller, by a sample; of few residuals as they are. A trial does with estimates, unless
+  // there is much for zstd to find.
+  constexpr double kUndecided = 1.08;
+  const double undecided = parameters.thorough ? kUndecided : 1;
   const bool either = coded && parameters.pipeline != Pipeline::bits;
-  if (either && !parameters.trial) {
-    constexpr double kUndecided = 1.08;
+  const bool few = count <= kLeastSampled;
+  if (either && (parameters.trial ? repeats(residuals, count) : few)) {
+    shuffled = true;
+  } else if (either && !parameters.trial) {
     const double quotient = shuffled_over_coded(all, workspace);
-    const double undecided = parameters.thorough ? kUndecided : 1;
     shuffled = quotient < undecided;
     coded = quotient * undecided >= 1;
   }
 
   out[0] = pack_orders(orders);
   std::size_t least = count * sizeof(T);
-  const auto take = [&](Pipeline by, std::size_t size, bool written) {
+  // The choice of another way stays: it may be of use under another bound.
+  const auto take = [&](Pipeline by, std::size_t size) {
     if (size == 0 || 1 + size >= least) return false;
     least = 1 + size;
-    *encoded = {by, least, 0};
-    encoded->written = written;
+    encoded->pipeline = by;
+    encoded->size = least;
+    encoded->max_error = encoded->mean_square = 0;
+    encoded->written = !parameters.trial;
     return true;
   };
   if (shuffled) {
-    take(Pipeline::shuffle, write_planes(residuals, count, workspace, out + 1, room - 1), true);
+    take(Pipeline::shuffle, write_planes(residuals, count, workspace, out + 1, room - 1));
+  }
+  if (coded && either && few && !parameters.trial) {
+    coded = static_cast<double>(coded_estimate(all, workspace)) <=
+            undecided * static_cast<double>(least);
   }
   if (coded && parameters.trial) {
-    take(Pipeline::bits, coded_estimate(all, workspace), false);
-    if (either) take(Pipeline::shuffle, planes_estimate(residuals, count), false);
+    take(Pipeline::bits, coded_estimate(all, workspace));
+    if (either && !shuffled) take(Pipeline::shuffle, planes_estimate(residuals, count));
   } else if (coded) {
     ByteWriter writer(workspace.streams.reserve(
         1 + count * low_bytes(sizeof(Q)) + encode::context_rans_capacity<std::int32_t>(count)));
     const std::uint8_t* const bytes = writer.here();
     const std::size_t size = write_coded(all, workspace, writer);
-    if (take(Pipeline::bits, size, true)) std::memcpy(out + 1, bytes, size);
+    if (take(Pipeline::bits, size)) std::memcpy(out + 1, bytes, size);
   }
   return least < count * sizeof(T);
 }

@@ -142,7 +142,7 @@ QuantizeOutcome encode_as(const Box<const T>& chunk, const Parameters& parameter
     }
   }
   *encoded = {Pipeline::blockpack, static_cast<std::size_t>(next - out), quantized.max_error};
-  encoded->written = !rehearsed;
+  encoded->written = !rehearsed && !parameters.trial;
   keep_orders(head.orders, encoded);
   if (parameters.measured) encoded->mean_square = mean_square(chunk, parameters, quantized);
   return outcome;

@@ -91,7 +91,7 @@ Shape pieces_for(Preset preset, Type type, double ratio, const Shape& shape, con
     count = 4;
   const std::uint64_t values = (shape.count() + count - 1) / count;
   if (values >= chunk.count() || values < kLeastPiece) return {};
-  // Slabs are less work than boxes, and hardly larger as long as most layers have one before them.
+  // Slabs are less work than boxes, and hardly larger unless they are single layers.
   const Shape slab = choose_slab(shape, values);
   for (int k = 0; k < shape.rank; ++k) {
     if (shape.extents[k] > 2 * slab.extents[k] && slab.extents[k] == 1) {

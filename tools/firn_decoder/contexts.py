@@ -41,9 +41,9 @@ def decode_bits(payload, chunk):
 def read_residuals(rans, chunk, shift, exact):
     """All residuals of a chunk, those of exact points in a context of their own."""
     taps = context_taps(chunk)
-    weights = numpy.array(list(taps.values()))
-    furthest = max(taps)
-    taps_of_batch = numpy.arange(BATCH) + furthest - numpy.array(list(taps))[:, None]
+    distances, weights = (numpy.array(each) for each in zip(*taps))
+    furthest = int(distances.max())
+    taps_of_batch = numpy.arange(BATCH) + furthest - distances[:, None]
     context_of_sum = [0]
     for number in range(1, LARGEST_MAGNITUDE * int(weights.sum()) + 1):
         width = number.bit_length()
@@ -67,17 +67,18 @@ def read_residuals(rans, chunk, shift, exact):
 
 
 def context_taps(chunk):
-    """Weights by distance."""
+    """Pairs of a distance and a weight."""
     rank = len(chunk.extents)
     if rank == 1:
-        return {distance: 2 for distance in range(32, 48)}
+        return [(distance, 2) for distance in range(32, 48)]
     lags = chunk.lags()
     row = lags[-2]
     y = -(-33 // row) * row
     z = lags[-3] if rank >= 3 else 0
     t = lags[-4] if rank == 4 else 0
     if rank == 4 and z >= y + row and t >= z + row:
-        return {y - 1: 4, y: 5, y + 1: 4, z - 1: 2, z: 4, z + 1: 2, t - 1: 2, t: 6, t + 1: 3}
+        return [(y - 1, 4), (y, 5), (y + 1, 4), (z - 1, 2), (z, 4), (z + 1, 2), (t - 1, 2), (t, 6),
+                (t + 1, 3)]
     if rank >= 3 and z >= y + row:
-        return {y - 1: 6, y: 8, y + 1: 6, z - 1: 3, z: 6, z + 1: 3}
-    return {y - 1: 8, y: 12, y + 1: 8, y + row: 4}
+        return [(y - 1, 6), (y, 8), (y + 1, 6), (z - 1, 3), (z, 6), (z + 1, 3)]
+    return [(y - 1, 8), (y, 12), (y + 1, 8), (y + row, 4)]
