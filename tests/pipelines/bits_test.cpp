@@ -92,6 +92,50 @@ TYPED_TEST(Lossless, TrialsTellTheSizeAbout) {
   }
 }
 
+// Stretches where nothing happens, at the distance of the pieces that a sample has.
+TYPED_TEST(Lossless, SeesStretchesInTrialsAndSamples) {
+  using T = TypeParam;
+  const Shape shape{57600};
+  test::Random random(1);
+  for (const std::size_t stretch : {2039u, 4078u, 18578u}) {
+    std::vector<T> values(shape.count());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double noise = 1e-9 * static_cast<double>(random.below(1000000));
+      values[i] = i / stretch % 2 == 1
+                      ? T(3)
+                      : static_cast<T>(std::sin(0.01 * static_cast<double>(i)) + noise);
+    }
+    const auto bits = static_cast<double>(this->encoded(values, shape, Pipeline::bits).size);
+    const auto planes = static_cast<double>(this->encoded(values, shape, Pipeline::shuffle).size);
+    const auto least = std::min(bits, planes);
+    for (const bool trial : {false, true}) {
+      const Encoded chosen = this->encoded(values, shape, Pipeline::automatic, false, trial);
+      EXPECT_NEAR(static_cast<double>(chosen.size), least, 0.05 * least) << stretch << trial;
+    }
+  }
+}
+
+// Under another bound it may be of use.
+TYPED_TEST(Lossless, KeepsTheChoiceOfAnotherWay) {
+  using T = TypeParam;
+  const Shape shape{20, 30, 40};
+  std::vector<T> values(shape.count());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<T>(1000 * std::sin(0.01 * static_cast<double>(i)));
+  }
+  Parameters parameters;
+  parameters.pipeline = Pipeline::automatic;
+  parameters.bound_abs = sizeof(T) == 4 ? 0x1p-20 : 0x1p-50;  // less than values resolve
+  parameters.margin = 4;
+  parameters.rehearsal = true;
+  parameters.choice.candidate.pipeline = Pipeline::contexts;
+  std::vector<std::uint8_t> payload(payload_capacity(values.size(), this->kType));
+  const Box<const T> chunk(values.data(), contiguous_strides(shape), Region{{}, shape});
+  const Encoded result = encode<T>(chunk, parameters, this->workspace_, payload.data());
+  ASSERT_TRUE(result.pipeline == Pipeline::bits || result.pipeline == Pipeline::shuffle);
+  EXPECT_NE(result.choice.candidate.pipeline, Pipeline::automatic);
+}
+
 TYPED_TEST(Lossless, PayloadsThatEndTooSoonOrLateAreRefused) {
   using T = TypeParam;
   const Shape shape{9, 20};
