@@ -149,8 +149,8 @@ Result<RateSearch::Try> RateSearch::first() {
   return lossy();
 }
 
-// Perhaps nothing needs to be lost; lossless sizes of small boxes are a little larger. For one who
-// packs blocks that is much work, and often a few boxes tell.
+// Perhaps nothing needs to be lost, as boxes tell. For one who packs blocks that is much work, and
+// often a few do.
 bool RateSearch::may_be_lossless(double most) const {
   struct Look {
     double upto;  // this share of the boxes

@@ -41,7 +41,8 @@ enum class QuantizeOutcome { done, needs_wide, too_many_exact };
 // Quantises a chunk: values under an absolute bound, their logarithms under a point-wise one. The
 // code of an exact point repeats the one before it; predict::Kernels::fill may choose another.
 // Codes of 16 bits need wide ones when they vary too much for differences. `roughly`: for a size
-// only; finite values that are beyond the bound may keep their codes, and there is no largest error.
+// only; finite values that are beyond the bound may keep their codes, and there is no largest
+// error.
 template <class T, class Q>
 QuantizeOutcome quantize_chunk(const Box<const T>& chunk, const Parameters& parameters,
                                Workspace& workspace, QuantizedChunk<T, Q>* result,
