@@ -96,6 +96,7 @@ QuantizeOutcome rehearse_line(const Box<const T>& chunk, const Parameters& param
   encoded->size = rehearsed_size(
       quantized.codes, count, [](std::size_t i) { return i * kRow + kBefore; },
       lags_of(orders, 1, looked_at.extents()), workspace.target, out);
+  keep_orders(orders, encoded);
   return outcome;
 }
 
