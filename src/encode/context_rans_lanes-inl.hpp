@@ -257,6 +257,28 @@ HWY_INLINE V sizes_of(const Cell* cells) {
   return hn::Abs(hn::Sub(hn::And(cell, hn::Set(d, 63)), hn::Set(d, kEscape)));
 }
 
+// Codes the escapes of a step, if there are any: their entries become those of escapes. Sets the
+// magnitudes of the tokens as they are coded.
+template <size_t kLanes, class Q>
+HWY_INLINE void put_escapes(RansWriter& writer, const Q* residuals, const Cell* cells,
+                            States<kLanes>& states, uint8_t*& next, TableEntries<kLanes>& entries,
+                            V* sizes) {
+  V escapes = hn::ShiftRight<31>(entries.flags());
+  for (size_t k = 0; k < States<kLanes>::kVectors; ++k) {
+    sizes[k] = sizes_of(cells + k * kVector);
+    escapes = hn::Or(escapes, hn::And(sizes[k], hn::Set(d, kEscape)));
+  }
+  if (HWY_LIKELY(all_zero(escapes))) return;
+  Cell coded[kLanes];
+  states.store(writer.states);
+  writer.next = next;
+  encode_escapes(writer, residuals, cells, kLanes, coded);
+  next = writer.next;
+  states.load(writer.states);
+  entries.load(reinterpret_cast<const int64_t*>(writer.tables), coded);
+  for (size_t k = 0; k < States<kLanes>::kVectors; ++k) sizes[k] = sizes_of(coded + k * kVector);
+}
+
 // ---- Tokens ----
 
 // Of one step. Returns what their magnitudes have in common.

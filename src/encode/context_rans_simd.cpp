@@ -279,22 +279,8 @@ void encode_lanes(RansWriter& writer, const int32_t* residuals, const uint8_t* c
           states.v[k] = put_raw(states.v[k], hn::And(rounded, hn::Sub(step, one)), low_bits, next);
         }
       } else {
-        V sizes[kVectors];  // |token|
-        V escapes = hn::ShiftRight<31>(entries.flags());
-        for (size_t k = 0; k < kVectors; ++k) {
-          sizes[k] = sizes_of(cells + i + j + k * kVector);
-          escapes = hn::Or(escapes, hn::And(sizes[k], hn::Set(d, kEscape)));
-        }
-        if (HWY_UNLIKELY(!all_zero(escapes))) {
-          Cell coded[kLanes];
-          states.store(writer.states);
-          writer.next = next;
-          encode_escapes(writer, from, cells + i + j, kLanes, coded);
-          next = writer.next;
-          states.load(writer.states);
-          entries.load(table, coded);
-          for (size_t k = 0; k < kVectors; ++k) sizes[k] = sizes_of(coded + k * kVector);
-        }
+        V sizes[kVectors];
+        put_escapes(writer, from, cells + i + j, states, next, entries, sizes);
         // At most 30 in a lane: of a residual's bits the first one and the sign are known.
         V raw[kVectors];
         V raw_bits[kVectors];

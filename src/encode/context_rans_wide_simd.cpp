@@ -176,22 +176,8 @@ void encode_lanes(RansWriter& writer, const int64_t* residuals, const uint8_t* c
       entries.load(table, cells + i + j);
       const V rare = hn::Set(d, static_cast<int32_t>(kTokenAbsent | kTokenHasExtraBits));
       if (shifted || !all_zero(hn::And(entries.flags(), rare))) {
-        V sizes[kVectors];  // |token|
-        V escapes = hn::ShiftRight<31>(entries.flags());
-        for (size_t k = 0; k < kVectors; ++k) {
-          sizes[k] = sizes_of(cells + i + j + k * kVector);
-          escapes = hn::Or(escapes, hn::And(sizes[k], hn::Set(d, kEscape)));
-        }
-        if (HWY_UNLIKELY(!all_zero(escapes))) {
-          Cell coded[kLanes];
-          states.store(writer.states);
-          writer.next = next;
-          encode_escapes(writer, from, cells + i + j, kLanes, coded);
-          next = writer.next;
-          states.load(writer.states);
-          entries.load(table, coded);
-          for (size_t k = 0; k < kVectors; ++k) sizes[k] = sizes_of(coded + k * kVector);
-        }
+        V sizes[kVectors];
+        put_escapes(writer, from, cells + i + j, states, next, entries, sizes);
         alignas(64) int32_t extra[kLanes];
         Raw<kLanes> raw;
         V most = hn::Zero(d);
